@@ -1,0 +1,47 @@
+# Two commands do everything: `make demo` and `make test`. Both start from nothing but Python, make and git.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+.PHONY: demo test lint check verifier vectors lock bench clean
+
+demo: $(STAMP)
+	$(BIN)/knowing demo
+
+test: $(STAMP)
+	$(BIN)/pytest -q -n auto
+
+lint: $(STAMP)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+check: lint test vectors-check
+
+$(STAMP): requirements/dev.lock pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	touch $@
+
+verifier: $(STAMP)
+	$(BIN)/python tools/make_verifier.py dist/knowing-verify.pyz
+
+vectors: $(STAMP)
+	$(BIN)/python protocol/vectors/generate.py
+
+.PHONY: vectors-check
+vectors-check: $(STAMP)
+	$(BIN)/python protocol/vectors/generate.py --check
+
+bench: $(STAMP)
+	$(BIN)/python tests/bench/run.py
+
+lock: $(STAMP)
+	$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-header --upgrade \
+	  pyproject.toml requirements/dev.in -o requirements/dev.lock
+
+clean:
+	rm -rf $(VENV) dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis

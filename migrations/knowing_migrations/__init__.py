@@ -1,0 +1,1 @@
+"""Numbered SQL migrations of the repository databases and the node database."""

@@ -1,0 +1,286 @@
+"""What can be claimed of graphs, and the one function that decides it.
+
+`decide` takes a question and the graphs in scope and gives the answer, or refuses with the reason why the claim does
+not hold. A prover runs it over graphs that record what was asked of them; a verifier runs it over graphs that know
+only what a bundle proves. They cannot disagree about the rule, because there is one.
+
+"Nobody uses X" is sound only if every reference that could be X is looked at: X's own inbound key; its names, closed
+over all repositories in scope; and the complete set of targets that end like one of those names. Each of them is X,
+provably another symbol, or not excluded, and then it is listed with the symbols that refer to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final, NamedTuple
+
+from knowing_protocol.errors import RejectedError
+from knowing_protocol.graph import GraphReader, Relation, RenamedMember, target_segments
+from knowing_protocol.hashing import NodeId, external
+from knowing_protocol.paths import CALL, WILDCARD, Path, is_path, parse_path
+from knowing_protocol.records import LocalType
+from knowing_protocol.standard_library import in_standard_library
+from knowing_protocol.vocabulary import NodeKind
+from knowing_protocol.walk import UNPUBLISHED, Outcome, walk
+
+NODE, NO_NODE, RELATION, NO_RELATION, CALLERS = "node", "no-node", "relation", "no-relation", "callers"
+CLAIMS: Final = (NODE, NO_NODE, RELATION, NO_RELATION, CALLERS)
+
+ALWAYS_NAMED: Final = ("()", "*")
+"""Segments that may hide any name: a call of a call's result, and a wildcard import."""
+_CONSTRUCTORS: Final = frozenset(("__init__", "__new__", "constructor", "<init>"))
+
+
+class Question(NamedTuple):
+    """What is asked, apart from where: the symbol; for relations also the source, and the path that leads to it."""
+
+    claim: str
+    symbol: NodeId
+    types: tuple[str, ...] = ()
+    source: NodeId | None = None
+    via: str | None = None
+
+
+class Caller(NamedTuple):
+    """A symbol that uses the one asked about; `via` is the name it uses where that leaves its repository."""
+
+    repository: str
+    package: str
+    name: str
+    kind: str
+    type: str
+    via: str | None
+    provenances: tuple[str, ...]
+    ambiguous: bool
+
+
+class Undecided(NamedTuple):
+    """A target that may be the symbol asked about, why that is not known, and who refers to it."""
+
+    repository: str
+    type: str
+    target: str
+    reason: str
+    sources: tuple[LocalType, ...]
+
+
+class Answer(NamedTuple):
+    """What `decide` found."""
+
+    names: tuple[str, ...] = ()
+    provenances: tuple[str, ...] = ()
+    ambiguous: bool = False
+    callers: tuple[Caller, ...] = ()
+    undecided: tuple[Undecided, ...] = ()
+
+
+def decide(question: Question, graphs: Sequence[GraphReader]) -> Answer:
+    """The answer to a question over the graphs in scope, one for each repository; refuses what does not hold."""
+    if question.claim in (NODE, NO_NODE):
+        return _decide_node(question, graphs)
+    if question.claim == RELATION:
+        return _decide_relation(question, graphs)
+    if question.claim == NO_RELATION:
+        return _decide_no_relation(question, graphs)
+    return _decide_callers(question, graphs)
+
+
+def _graph_of(node: NodeId, graphs: Sequence[GraphReader], what: str) -> GraphReader:
+    for graph in graphs:
+        if graph.repo == node.repo:
+            return graph
+    raise RejectedError("not-in-scope", f"the repository of the {what} is not in the scope of the statement")
+
+
+def _decide_node(question: Question, graphs: Sequence[GraphReader]) -> Answer:
+    if question.symbol.kind == NodeKind.EXTERNAL and len(graphs) == 1:
+        graph = graphs[0]
+    else:
+        graph = _graph_of(question.symbol, graphs, "node")
+    present = graph.has_node(question.symbol)
+    if present and question.claim == NO_NODE:
+        raise RejectedError("node-present", "the node is in the graph")
+    if not present and question.claim == NODE:
+        raise RejectedError("node-absent", "the node is not in the graph")
+    return Answer()
+
+
+def _decide_relation(question: Question, graphs: Sequence[GraphReader]) -> Answer:
+    source, symbol, edge_type = _source_symbol_type(question)
+    graph = _graph_of(source, graphs, "source")
+    target = symbol if question.via is None else external(question.via)
+    provenances = graph.relation(source, target, edge_type)
+    if not provenances:
+        raise RejectedError("relation-absent", "the relation is not in the graph")
+    if question.via is None:
+        return Answer(provenances=provenances)
+    outcome = walk(question.via, graphs)
+    if symbol not in outcome.definitions and symbol.name not in _names_if_external(symbol, outcome):
+        raise RejectedError("via-elsewhere", "the name that the source uses does not lead to the target")
+    ambiguous = bool(outcome.open or outcome.definitions - {symbol})
+    return Answer(provenances=provenances, ambiguous=ambiguous)
+
+
+def _names_if_external(symbol: NodeId, outcome: Outcome) -> set[str]:
+    return outcome.names if symbol.kind == NodeKind.EXTERNAL else set()
+
+
+def _decide_no_relation(question: Question, graphs: Sequence[GraphReader]) -> Answer:
+    source, symbol, edge_type = _source_symbol_type(question)
+    graph = _graph_of(source, graphs, "source")
+    if not graph.has_node(source):
+        raise RejectedError("source-absent", "the source is not in the graph, so that its absence says nothing")
+    subject = _Subject(symbol, graphs)
+    same, open_targets = subject.targets_in(graph, edge_type)
+    for target in sorted({*same, *subject.own_targets(graph)}):
+        forward = graph.relation(source, target, edge_type)
+        if forward != graph.inbound_relation(source, target, edge_type):
+            raise RejectedError("forward-inbound-disagree", "the forward and the inbound map disagree on a relation")
+        if forward:
+            raise RejectedError("relation-present", "the relation is in the graph")
+    undecided = [
+        Undecided(graph.repo, edge_type, target.name, reason, (LocalType(*source[1:]),))
+        for target, reason in open_targets.items()
+        if graph.relation(source, target, edge_type)
+    ]
+    return Answer(names=tuple(sorted(subject.names)), undecided=tuple(sorted(undecided)))
+
+
+def _source_symbol_type(question: Question) -> tuple[NodeId, NodeId, str]:
+    if question.source is None or len(question.types) != 1:
+        raise RejectedError("malformed-question", "a relation has one source and one type")
+    return question.source, question.symbol, question.types[0]
+
+
+def _decide_callers(question: Question, graphs: Sequence[GraphReader]) -> Answer:
+    if not question.types:
+        raise RejectedError("malformed-question", "a question about callers names at least one edge type")
+    subject = _Subject(question.symbol, graphs)
+    callers: list[Caller] = []
+    undecided: list[Undecided] = []
+    for graph in graphs:
+        for edge_type in question.types:
+            same, open_targets = subject.targets_in(graph, edge_type)
+            for target in subject.own_targets(graph):
+                if target not in same and graph.inbound(edge_type, target):
+                    raise RejectedError("inbound-names-disagree", "a target with callers is missing in its names set")
+            for target, ambiguous in same.items():
+                via = target.name if target.kind == NodeKind.EXTERNAL else None
+                callers += (
+                    Caller(graph.repo, *source[1:], edge_type, via, provenances, ambiguous)
+                    for source, provenances in graph.inbound(edge_type, target)
+                )
+            undecided += (
+                Undecided(graph.repo, edge_type, target.name, reason, _sources(graph.inbound(edge_type, target)))
+                for target, reason in open_targets.items()
+            )
+    return Answer(
+        names=tuple(sorted(subject.names)),
+        callers=tuple(sorted(callers, key=_caller_order)),
+        undecided=tuple(sorted(undecided)),
+    )
+
+
+def _caller_order(caller: Caller) -> tuple[str, ...]:
+    return (*caller[:5], caller.via or "")
+
+
+def _sources(relations: Iterable[Relation]) -> tuple[LocalType, ...]:
+    return tuple(LocalType(*source[1:]) for source, _ in relations)
+
+
+class _Subject:
+    """The symbol asked about, with every name that leads to it over the graphs in scope."""
+
+    def __init__(self, symbol: NodeId, graphs: Sequence[GraphReader]) -> None:
+        self.symbol = symbol
+        self.graphs = graphs
+        self.names: set[str] = set()
+        self.segments = set(target_segments(symbol))
+        if self.segments & _CONSTRUCTORS:
+            raise RejectedError("subject-constructor", "a constructor is called through its type: ask about the type")
+        if symbol.kind == NodeKind.EXTERNAL:
+            self._check_outside(symbol.name)
+            self.names.add(symbol.name)
+        elif not _graph_of(symbol, graphs, "symbol").has_node(symbol):
+            raise RejectedError("subject-absent", "its repository does not define the symbol asked about")
+        self._close()
+        self.standard = any(in_standard_library(parse_path(name)) for name in self.names)
+
+    def _check_outside(self, name: str) -> None:
+        """That a name from outside is a plain name which no repository in scope defines, or should define."""
+        path = parse_path(name)
+        if not _is_plain(path):
+            raise RejectedError("subject-not-a-name", "the symbol asked about is a path through types, not a name")
+        outcome = walk(path, self.graphs)
+        if outcome.definitions or outcome.names != {name}:
+            raise RejectedError("subject-is-alias", "the name leads to a symbol in scope: ask about that symbol")
+        if outcome.open - {UNPUBLISHED}:
+            raise RejectedError("subject-undefined", "a repository in scope should define the name and does not")
+
+    def _close(self) -> None:
+        """Every name of the symbol, of its names, and so on, in all graphs."""
+        waiting = [self.symbol]
+        while waiting:
+            target = waiting.pop()
+            for graph in self.graphs:
+                for name in graph.aliases_of(target):
+                    if isinstance(name, RenamedMember):
+                        self.segments.add(name.name)
+                    elif name not in self.names:
+                        self.names.add(name)
+                        waiting.append(external(name))
+        for name in self.names:
+            self.segments |= target_segments(external(name))
+
+    def own_targets(self, graph: GraphReader) -> list[NodeId]:
+        """The targets that are the symbol by identity: its node at home, its names everywhere."""
+        own = [external(name) for name in sorted(self.names)]
+        return [self.symbol, *own] if self.symbol.repo == graph.repo else own
+
+    def targets_in(self, graph: GraphReader, edge_type: str) -> tuple[dict[NodeId, bool], dict[NodeId, str]]:
+        """All targets of a graph that are the symbol (ambiguous or not), and all that may be (with the reason)."""
+        same: dict[NodeId, bool] = {}
+        undecided: dict[NodeId, str] = {}
+        for segment in sorted(self.segments.union(ALWAYS_NAMED)):
+            for target in graph.named(edge_type, segment):
+                self._classify(target, same, undecided)
+        return same, undecided
+
+    def _classify(self, target: NodeId, same: dict[NodeId, bool], undecided: dict[NodeId, str]) -> None:
+        if target.kind != NodeKind.EXTERNAL:
+            if target == self.symbol:
+                same[target] = False
+            return
+        outcome = self._outcome(parse_path(target.name))
+        others = outcome.definitions - {self.symbol}
+        if self.symbol in outcome.definitions or outcome.names & self.names:
+            same[target] = bool(others or outcome.open)
+        elif outcome.open:
+            undecided[target] = min(outcome.open)
+        elif outcome.standard and self.standard:
+            undecided[target] = "the standard library may know it under both names"
+
+    def _outcome(self, path: Path) -> Outcome:
+        """Where a path leads; a wildcard leads wherever one of the symbol's last segments does."""
+        if not path.steps or path.steps[-1] is not WILDCARD:
+            return walk(path, self.graphs)
+        together = Outcome()
+        for segment in sorted(self.segments):
+            outcome = walk(Path(path.scheme, path.heads, (*path.steps[:-1], segment)), self.graphs)
+            together.definitions |= outcome.definitions
+            together.names |= outcome.names
+            together.standard |= outcome.standard
+            together.open |= outcome.open
+        return together
+
+
+def _is_plain(path: Path) -> bool:
+    return (
+        len(path.heads) == 1 and path.scheme != "unresolved" and CALL not in path.steps and WILDCARD not in path.steps
+    )
+
+
+def is_symbol_path(text: str) -> bool:
+    """Whether a text names a symbol from outside: a plain canonical path."""
+    return is_path(text) and _is_plain(parse_path(text))

@@ -1,0 +1,405 @@
+"""The crit-bit Merkle map: 32-byte keys to 32-byte values, one shape for one content.
+
+    leaf  = SHA-256(00 || level || key || value)
+    inner = SHA-256(01 || level || depth || left || right)     depth: the first bit in which the two sides differ
+    empty = SHA-256(02 || level)
+
+Depth, full key and level are hashed, so under any root each key has exactly one walk. The subtree of a bit prefix is
+one node, so the same hashes serve proofs, diff and sync. Nodes are tuples, shared between versions and never changed:
+an update copies one path. A subtree that lives elsewhere (behind a store, or left out of a proof) is a stub, and a
+`Loader` says what it stands for; whoever never meets a stub needs none.
+"""
+
+from __future__ import annotations
+
+import sys
+from array import array
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from hashlib import sha256
+from itertools import islice, pairwise
+from operator import add, xor
+from struct import iter_unpack
+from typing import Final, TypeAlias
+
+from knowing_protocol.errors import KnowingError
+
+Leaf: TypeAlias = tuple[bytes, bytes, bytes]  # hash, key, value
+Inner: TypeAlias = "tuple[bytes, int, Node, Node]"  # hash, depth, left, right
+Stub: TypeAlias = tuple[bytes, bytes]  # hash, key whose leading bits all keys below share
+Node: TypeAlias = "Leaf | Inner | Stub"
+Loader: TypeAlias = Callable[[Stub], "Leaf | Inner"]
+Change: TypeAlias = tuple[bytes, bytes | None, bytes | None]  # key, old value, new value
+
+KEY_BITS: Final = 256
+_BYTE: Final = [bytes([value]) for value in range(256)]
+_INNER_PREFIXES: Final = [[b"\1" + level + depth for depth in _BYTE] for level in _BYTE[:64]]
+_LEAF_BYTES: Final = 66
+_NOTHING: Final = (b"", b"")
+_LARGE: Final = 256  # from here on, building buckets again is cheaper than keeping every node
+
+
+class MissingSubtreeError(KnowingError):
+    """A walk came to a subtree that is not here."""
+
+    code = "missing-subtree"
+
+
+def no_loader(stub: Stub) -> Leaf | Inner:
+    """The loader of a map that is whole: meeting a stub is an error."""
+    raise MissingSubtreeError(f"the subtree {stub[0].hex()[:16]} is not part of this map")
+
+
+def leaf_hash(level: int, key: bytes, value: bytes) -> bytes:
+    """The hash of a leaf."""
+    return sha256(b"\0" + _BYTE[level] + key + value).digest()
+
+
+def inner_hash(level: int, depth: int, left: bytes, right: bytes) -> bytes:
+    """The hash of an inner node."""
+    return sha256(b"\1" + _BYTE[level] + _BYTE[depth] + left + right).digest()
+
+
+def empty_hash(level: int) -> bytes:
+    """The root of a map without keys."""
+    return sha256(b"\2" + _BYTE[level]).digest()
+
+
+def bit(key: bytes, depth: int) -> int:
+    """Bit `depth` of a key, counted from the most significant bit of its first byte."""
+    return key[depth >> 3] >> (~depth & 7) & 1
+
+
+def first_difference(a: bytes, b: bytes) -> int:
+    """The first bit in which two keys differ; 256 if they are equal."""
+    return KEY_BITS - (int.from_bytes(a, "big") ^ int.from_bytes(b, "big")).bit_length()
+
+
+def _join(level: int, nodes: Iterator[Node], depths: Iterable[int]) -> Node:
+    """The tree over nodes in key order, given the first differing bit of each pair of neighbours.
+
+    `waiting[d]` is a finished left side that waits for its right side at depth d; `under[d]` is the next shallower
+    depth at which one waits, so that the two lists are a stack without its calls.
+    """
+    prefixes = _INNER_PREFIXES[level]
+    hasher = sha256
+    waiting: list[Node] = [_NOTHING] * KEY_BITS
+    under = [-1] * KEY_BITS
+    current = next(nodes)
+    top = -1
+    for depth, node in zip(depths, nodes, strict=True):
+        while top > depth:
+            left = waiting[top]
+            current = (hasher(prefixes[top] + left[0] + current[0]).digest(), top, left, current)
+            top = under[top]
+        waiting[depth] = current
+        under[depth] = top
+        top = depth
+        current = node
+    while top >= 0:
+        left = waiting[top]
+        current = (hasher(prefixes[top] + left[0] + current[0]).digest(), top, left, current)
+        top = under[top]
+    return current
+
+
+def _depths(keys: Sequence[bytes]) -> list[int]:
+    numbers = [int.from_bytes(key, "big") for key in keys]
+    return [KEY_BITS - (a ^ b).bit_length() for a, b in pairwise(numbers)]
+
+
+def _build_small(level: int, messages: Sequence[bytes]) -> Node:
+    """The whole tree over sorted leaf messages."""
+    hasher = sha256
+    leaves: list[Node] = [(hasher(message).digest(), message[2:34], message[34:]) for message in messages]
+    return _join(level, iter(leaves), _depths([leaf[1] for leaf in leaves if len(leaf) == 3]))
+
+
+def _build_large(level: int, messages: list[bytes]) -> tuple[Node, Loader]:
+    """The top of the tree over sorted leaf messages, and the loader of the buckets below it.
+
+    Keeping 200,000 node tuples costs more than hashing them. So the lower nodes are hashed and forgotten; a bucket of
+    about a dozen keys is built again when a walk enters it, and from then on an update keeps it.
+    """
+    bits = min(len(messages).bit_length() - 4, 64)
+    joined = b"".join(messages)
+    roots: list[Node] = []
+    prefixes = _INNER_PREFIXES[level]
+    hasher = sha256
+    waiting = [b""] * KEY_BITS
+    under = [-1] * KEY_BITS
+    top = -1
+    starts = [0]
+    leaves = iter_unpack(f"{_LEAF_BYTES}s", joined)  # fresh copies in key order are nearer than the scattered originals
+    current = hasher(next(leaves)[0]).digest()
+    depths = _depths_of_joined(joined, messages)
+    for index, (depth, (message,)) in enumerate(zip(depths, leaves, strict=True), 1):
+        while top > depth:
+            current = hasher(waiting[top] + current).digest()
+            top = under[top]
+        if depth < bits:
+            roots.append((current, messages[starts[-1]][2:34]))
+            starts.append(index)
+        else:
+            waiting[depth] = prefixes[depth] + current
+            under[depth] = top
+            top = depth
+        current = hasher(message).digest()
+    while top >= 0:
+        current = hasher(waiting[top] + current).digest()
+        top = under[top]
+    roots.append((current, messages[starts[-1]][2:34]))
+    starts.append(len(messages))
+
+    def load(stub: Stub) -> Leaf | Inner:
+        start = bisect_left(messages, messages[0][:2] + stub[1])
+        node = _build_small(level, messages[start : starts[bisect_right(starts, start)]])
+        assert len(node) != 2
+        return node
+
+    return _join(level, iter(roots), (depth for depth in depths if depth < bits)), load
+
+
+def _depths_of_joined(joined: bytes, messages: Sequence[bytes]) -> list[int]:
+    """As `_depths`, from leaf messages in one piece: eight columns of bytes become 64-bit numbers without a loop."""
+    columns = bytearray(8 * len(messages))
+    for column in range(8):
+        columns[column::8] = joined[2 + column :: _LEAF_BYTES]
+    leading = array("Q", bytes(columns))
+    if sys.byteorder == "little":
+        leading.byteswap()
+    numbers = leading.tolist()
+    depths = [64 - length for length in map(int.bit_length, map(xor, numbers, islice(numbers, 1, None)))]
+    if 64 in depths:  # neighbours that agree in all of them: rare unless somebody made them so
+        return _depths([message[2:34] for message in messages])
+    return depths
+
+
+def _leaf_messages(level: int, content: Mapping[bytes, bytes]) -> list[bytes]:
+    """What the leaves hash, in key order: all start alike, so sorting the messages sorts the keys."""
+    return sorted(map(add, map((b"\0" + _BYTE[level]).__add__, content), content.values()))
+
+
+def build(level: int, content: Mapping[bytes, bytes]) -> Node | None:
+    """The whole tree of a map, from items in any order."""
+    return _build_small(level, _leaf_messages(level, content)) if content else None
+
+
+def build_top(level: int, buckets: Mapping[bytes, bytes]) -> Node | None:
+    """The top of a map whose lower parts live elsewhere: bucket prefix (as a key, zero-filled) to subtree hash.
+
+    All prefixes have the same number of bits. How many is a matter of caching and changes no hash.
+    """
+    if not buckets:
+        return None
+    prefixes = sorted(buckets)
+    stubs: Iterator[Node] = iter([(buckets[prefix], prefix) for prefix in prefixes])
+    return _join(level, stubs, _depths(prefixes))
+
+
+def _inner(level: int, depth: int, left: Node, right: Node) -> Inner:
+    return (inner_hash(level, depth, left[0], right[0]), depth, left, right)
+
+
+def representative(node: Node) -> bytes:
+    """A key of the subtree, or for a stub the prefix that all its keys share."""
+    while len(node) == 4:
+        node = node[2]
+    return node[1]
+
+
+def insert(level: int, node: Node | None, key: bytes, value: bytes, load: Loader = no_loader) -> Node:
+    """The tree with one key set; only the nodes on its path are new."""
+    fresh: Leaf = (leaf_hash(level, key, value), key, value)
+    if node is None:
+        return fresh
+    path: list[Inner] = []
+    number = int.from_bytes(key, "big")
+    while True:
+        if len(node) == 2:
+            node = load(node)
+        if len(node) == 3:
+            break
+        path.append(node)
+        node = node[3] if number >> (255 - node[1]) & 1 else node[2]
+    split = KEY_BITS - (number ^ int.from_bytes(node[1], "big")).bit_length()
+    current: Node = fresh
+    if split != KEY_BITS:
+        while path and path[-1][1] > split:
+            node = path.pop()
+        pair = (node, current) if number >> (255 - split) & 1 else (current, node)
+        current = _inner(level, split, *pair)
+    prefix = b"\1" + _BYTE[level]
+    for _, depth, left, right in reversed(path):
+        if number >> (255 - depth) & 1:
+            digest = sha256(prefix + _BYTE[depth] + left[0] + current[0]).digest()
+            current = (digest, depth, left, current)
+        else:
+            digest = sha256(prefix + _BYTE[depth] + current[0] + right[0]).digest()
+            current = (digest, depth, current, right)
+    return current
+
+
+def delete(level: int, node: Node | None, key: bytes, load: Loader = no_loader) -> Node | None:
+    """The tree without one key; the same tree if the key was not there."""
+    return update(level, node, {key: None}, load)
+
+
+def update(
+    level: int, node: Node | None, changes: Mapping[bytes, bytes | None], load: Loader = no_loader
+) -> Node | None:
+    """The tree with many keys set (a value) or removed (None); each touched node is hashed once."""
+    keys = sorted(changes)
+
+    def merge(node: Node | None, low: int, high: int) -> Node | None:
+        if low == high:
+            return node
+        if node is not None and len(node) == 2:
+            node = load(node)
+        if node is None or (len(node) == 3 and high - low == 1 and keys[low] == node[1]):
+            wanted = {key: value for key in keys[low:high] if (value := changes[key]) is not None}
+            return build(level, wanted)
+        inside = representative(node)
+        node_depth = node[1] if len(node) == 4 else KEY_BITS
+        split = min(first_difference(inside, keys[low]), first_difference(inside, keys[high - 1]), int(node_depth))
+        middle = _first_with_bit(keys, low, high, split)
+        if len(node) == 4 and split == node[1]:
+            left, right = merge(node[2], low, middle), merge(node[3], middle, high)
+            if left is node[2] and right is node[3]:
+                return node
+        elif bit(inside, split):
+            left, right = merge(None, low, middle), merge(node, middle, high)
+        else:
+            left, right = merge(node, low, middle), merge(None, middle, high)
+        if left is None or right is None:
+            return left or right
+        return _inner(level, split, left, right)
+
+    return merge(node, 0, len(keys))
+
+
+def _first_with_bit(keys: Sequence[bytes], low: int, high: int, depth: int) -> int:
+    """Where, among sorted keys that agree before `depth`, those with the bit set begin."""
+    shift = 255 - depth
+    boundary = (int.from_bytes(keys[high - 1], "big") >> shift | 1) << shift
+    return bisect_left(keys, boundary.to_bytes(32, "big"), low, high)
+
+
+def lookup(node: Node | None, key: bytes, load: Loader = no_loader) -> bytes | None:
+    """The value of a key, or None: the end of the key's one walk."""
+    number = int.from_bytes(key, "big")
+    while node is not None:
+        if len(node) == 2:
+            node = load(node)
+        if len(node) == 3:
+            return node[2] if node[1] == key else None
+        node = node[3] if number >> (255 - node[1]) & 1 else node[2]
+    return None
+
+
+def subtree(node: Node | None, prefix: bytes, bits: int, load: Loader = no_loader) -> Node | None:
+    """The one node that holds exactly the keys which share the first `bits` bits of `prefix`."""
+    while node is not None:
+        inside = representative(node)
+        if len(node) == 2 and first_difference(inside, prefix) < bits:
+            node = load(node)  # what a stub shares is known only up to its own prefix
+            continue
+        depth = node[1] if len(node) == 4 else KEY_BITS
+        if int(depth) >= bits:
+            return node if first_difference(inside, prefix) >= bits else None
+        assert len(node) == 4
+        node = node[3] if bit(prefix, node[1]) else node[2]
+    return None
+
+
+def items(node: Node | None, load: Loader = no_loader) -> Iterator[tuple[bytes, bytes]]:
+    """All keys and values, in key order."""
+    stack = [node] if node is not None else []
+    while stack:
+        node = stack.pop()
+        if len(node) == 2:
+            node = load(node)
+        if len(node) == 3:
+            yield node[1], node[2]
+        else:
+            stack += (node[3], node[2])
+
+
+def diff(
+    old: Node | None, new: Node | None, load_old: Loader = no_loader, load_new: Loader = no_loader
+) -> Iterator[Change]:
+    """What turns the old map into the new one; subtrees with equal hashes are never opened."""
+    stack = [(old, new)]
+    while stack:
+        old, new = stack.pop()
+        if old is None or new is None:
+            yield from ((key, value, None) for key, value in items(old, load_old))
+            yield from ((key, None, value) for key, value in items(new, load_new))
+            continue
+        if old[0] == new[0]:
+            continue
+        if len(old) == 2:
+            old = load_old(old)
+        if len(new) == 2:
+            new = load_new(new)
+        if len(old) == 3 and len(new) == 3 and old[1] == new[1]:
+            yield old[1], old[2], new[2]
+            continue
+        old_depth = int(old[1]) if len(old) == 4 else KEY_BITS
+        new_depth = int(new[1]) if len(new) == 4 else KEY_BITS
+        old_key, new_key = representative(old), representative(new)
+        apart = first_difference(old_key, new_key)
+        if apart < min(old_depth, new_depth):
+            stack += [(None, new), (old, None)]
+        elif len(old) == 4 and len(new) == 4 and old_depth == new_depth:
+            stack += [(old[3], new[3]), (old[2], new[2])]
+        elif len(old) == 4 and old_depth < new_depth:
+            right = bit(new_key, old_depth)
+            stack += [(old[3], new if right else None), (old[2], None if right else new)]
+        else:
+            assert len(new) == 4
+            right = bit(old_key, new_depth)
+            stack += [(old if right else None, new[3]), (None if right else old, new[2])]
+
+
+class MerkleMap:
+    """A map of one level with its tree: immutable, cheap to copy, and what most callers want."""
+
+    __slots__ = ("level", "load", "node")
+
+    def __init__(self, level: int, node: Node | None = None, load: Loader = no_loader) -> None:
+        self.level = level
+        self.node = node
+        self.load = load
+
+    @classmethod
+    def of(cls, level: int, content: Mapping[bytes, bytes]) -> MerkleMap:
+        """The map with that content."""
+        if len(content) < _LARGE:
+            return cls(level, build(level, content))
+        return cls(level, *_build_large(level, _leaf_messages(level, content)))
+
+    @property
+    def root(self) -> bytes:
+        """The hash that names this content."""
+        return self.node[0] if self.node is not None else empty_hash(self.level)
+
+    def get(self, key: bytes) -> bytes | None:
+        """The value of a key, or None."""
+        return lookup(self.node, key, self.load)
+
+    def set(self, key: bytes, value: bytes) -> MerkleMap:
+        """The map with one key set."""
+        return MerkleMap(self.level, insert(self.level, self.node, key, value, self.load), self.load)
+
+    def updated(self, changes: Mapping[bytes, bytes | None]) -> MerkleMap:
+        """The map with many keys set or removed."""
+        return MerkleMap(self.level, update(self.level, self.node, changes, self.load), self.load)
+
+    def prefix_root(self, prefix: bytes, bits: int) -> bytes:
+        """The hash of the subtree of a bit prefix; the empty hash where there is none."""
+        node = subtree(self.node, prefix, bits, self.load)
+        return node[0] if node is not None else empty_hash(self.level)
+
+    def __iter__(self) -> Iterator[tuple[bytes, bytes]]:
+        return items(self.node, self.load)
