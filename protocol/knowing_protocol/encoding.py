@@ -201,18 +201,26 @@ def tally(keys: frozenset[str]) -> Decoder[dict[str, int]]:
     return decode
 
 
-def record(fields: Mapping[str, Decoder[Any]]) -> Decoder[dict[str, Any]]:
-    """An object with exactly these fields."""
+def record(
+    fields: Mapping[str, Decoder[Any]], lists: Mapping[str, Decoder[Any]] | None = None
+) -> Decoder[dict[str, Any]]:
+    """An object with exactly these fields; those among `lists` are left out where they are empty, and only there."""
+    lists = lists or {}
 
     def decode(value: Any, place: str) -> dict[str, Any]:
         found = _dictionary(value, place)
-        if found.keys() != fields.keys():
-            for key in found:
-                if key not in fields:
-                    raise MalformedError(f"{place} has the unknown field {key[:40]!r}", code="unknown-field")
-            missing = next(key for key in fields if key not in found)
-            raise MalformedError(f"{place} has no field {missing!r}", code="missing-field")
-        return {key: inner(found[key], f"{place}.{key}") for key, inner in fields.items()}
+        for key in found:
+            if key not in fields and key not in lists:
+                raise MalformedError(f"{place} has the unknown field {key[:40]!r}", code="unknown-field")
+        for key in fields:
+            if key not in found:
+                raise MalformedError(f"{place} has no field {key!r}", code="missing-field")
+        decoded = {key: inner(found[key], f"{place}.{key}") for key, inner in fields.items()}
+        for key, inner in lists.items():
+            decoded[key] = inner(found[key], f"{place}.{key}") if key in found else ()
+            if key in found and not decoded[key]:
+                raise MalformedError(f"{place}.{key} is empty and must be left out", code="not-canonical")
+        return decoded
 
     return decode
 

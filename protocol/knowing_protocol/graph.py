@@ -249,7 +249,7 @@ class Graph:
         for node in records.nodes:
             if node.kind != NodeKind.EXTERNAL and node.repo != repo:
                 raise InvalidNameError(f"the node {node.name} is of {node.repo}, not of {repo}")
-        self._facts = dict(records.facts)
+        self._facts = {key: facts for key, facts in records.facts.items() if facts != NO_FACTS}
         self._build_edges(records.edges)
         self._build_names(records.aliases, records.members)
         self.maps: dict[str, MerkleMap] = {
@@ -275,6 +275,22 @@ class Graph:
     def root(self) -> bytes:
         """The graph root."""
         return self.top.root
+
+    def tree(self, name: str) -> MerkleMap:
+        """A named map, or `graph` for the map of all of them."""
+        return self.top if name == "graph" else self.maps[name]
+
+    def package_tree(self, package: str) -> MerkleMap | None:
+        """The map of a package's edge types."""
+        return self.package_types.get(package)
+
+    def branch_tree(self, package: str, edge_type: str) -> MerkleMap | None:
+        """The map of a branch's relations."""
+        return self.branches.get(package, {}).get(edge_type)
+
+    def inbound_tree(self, edge_type: str, target: bytes) -> tuple[MerkleMap, int] | None:
+        """The set of a target's relations, and its size."""
+        return self.inbound_sets.get(inbound_key(edge_type, target))
 
     def _build_edges(self, edges: Iterable[Edge]) -> None:
         provenances: dict[tuple[bytes, bytes, str], set[str]] = defaultdict(set)

@@ -71,6 +71,15 @@ NODE_MODULES: Final = _words(
 )
 """Importable without `node:`; the newer ones (`node:test`, `node:sqlite`) exist only with it."""
 
+GO_PACKAGES: Final = _words(
+    """
+    archive bufio builtin bytes cmp compress container context crypto database debug embed encoding errors expvar flag
+    fmt go hash html image index internal io iter log maps math mime net os path plugin reflect regexp runtime slices
+    sort strconv strings structs sync syscall testing text time unicode unique unsafe weak
+    """
+)
+"""First elements of the import paths of Go's standard library."""
+
 RUST_CRATES: Final = frozenset({"alloc", "core", "proc_macro", "std", "test"})
 
 JAVA_PACKAGES: Final = _packages(
@@ -122,8 +131,8 @@ def _starts_in_standard_library(path: Path) -> bool:
         case "python":
             return module in PYTHON_MODULES
         case "go":
-            # Paths outside of the standard library begin with a domain.
-            return "." not in module.partition("/")[0]
+            # A list, not "no dot in the first element": private modules may have none either.
+            return module.partition("/")[0] in GO_PACKAGES
         case "rust":
             return module in RUST_CRATES
         case "npm":

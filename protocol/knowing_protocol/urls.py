@@ -49,7 +49,7 @@ _HOST_ALIASES: Final = {
 
 _UNRESERVED: Final = frozenset(string.ascii_letters + string.digits + "-._~")
 _PATH_CHARACTERS: Final = _UNRESERVED | frozenset("!$&'()*+,;=:@")
-_LOCAL_CHARACTERS: Final = frozenset(string.ascii_lowercase + string.digits + "._-")
+_LOCAL_CHARACTERS: Final = _UNRESERVED
 
 _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 _FORBIDDEN: Final = re.compile(r"[\x00-\x20\x7f-\x9f\\]")

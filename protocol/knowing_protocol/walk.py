@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
+from knowing_protocol.errors import InvalidNameError
 from knowing_protocol.graph import GraphReader
 from knowing_protocol.hashing import NodeId
 from knowing_protocol.paths import CALL, WILDCARD, Path, Step, alternatives, append, format_path, parse_path
@@ -91,14 +92,23 @@ class _Walker:
         self.steps_left = MAX_STEPS
         self.visited: set[str] = set()
 
-    def _aside(self, path: Path | str) -> Outcome:
+    def _aside(self, path: Path | str, steps: tuple[Step, ...] = ()) -> Outcome:
         """Walk another path to the side, on the same budget."""
         inner = _Walker(self.graphs, self.budget, self.nesting + 1)
         if self.nesting < MAX_NESTING:
-            inner.path(parse_path(path) if isinstance(path, str) else path)
+            inner._beyond(path, steps)
         else:
             inner.outcome.open.add(TOO_FAR)
         return inner.outcome
+
+    def _beyond(self, path: Path | str, steps: tuple[Step, ...]) -> None:
+        """Walk a path that somebody published, with further steps; it may have grown too long to be one."""
+        try:
+            longer = append(path, steps)
+        except InvalidNameError:
+            self.outcome.open.add(TOO_FAR)
+        else:
+            self.path(longer)
 
     def path(self, path: Path) -> None:
         """Walk every alternative of a path."""
@@ -145,7 +155,7 @@ class _Walker:
         self.budget.left -= 1
         node = place.node
         if node.kind == NodeKind.EXTERNAL:
-            self.path(append(node.name, ((CALL,) if place.instance else ()) + steps))
+            self._beyond(node.name, ((CALL,) if place.instance else ()) + steps)
         elif not steps:
             if place.instance:  # the path ends in a call: what is used is the result itself
                 self._member(place, "__call__", ())
@@ -187,7 +197,7 @@ class _Walker:
 
     def _instance_of(self, one: TypeRef, graph: GraphReader, steps: tuple[Step, ...]) -> None:
         if isinstance(one, str):
-            self.path(append(one, (CALL, *steps)))
+            self._beyond(one, (CALL, *steps))
         else:
             self._go(_Place(graph, NodeId(graph.repo, *one), instance=True), steps)
 
@@ -204,8 +214,8 @@ class _Walker:
                 return
         stars = place.graph.facts(place.node).stars
         for star in stars:
-            if self._aside(append(star, (name,))).definitions:
-                self.path(append(star, (name, *rest)))
+            if self._aside(star, (name,)).definitions:
+                self._beyond(star, (name, *rest))
                 return
         self.outcome.open.add(WILDCARD_IMPORT if stars else NO_MEMBER)
 

@@ -190,6 +190,21 @@ def test_signature_of_wrong_length_fails(length: int) -> None:
     assert not verify(public_key_of(secret), b"m", (secret.sign(b"m") * 2)[:length])
 
 
+def test_signature_without_its_last_zero_byte_fails() -> None:
+    _, public_key, message, signature = map(bytes.fromhex, RFC_8032["TEST 2"])
+    assert signature.endswith(b"\x00")
+    assert not verify(public_key, message, signature[:-1])
+    assert not verify(public_key, message, signature + b"\x00")
+
+
+def test_key_with_a_zero_byte_more_fails_even_where_the_equation_holds() -> None:
+    seed = next(seed for seed in map(little, range(100)) if base_multiple(secret_scalar(seed))[31] < 128)
+    key = base_multiple(secret_scalar(seed)) + b"\x00"
+    encoded_r = base_multiple(9)
+    s = (9 + challenge(encoded_r, key, b"m") * secret_scalar(seed)) % L
+    assert not verify(key, b"m", encoded_r + little(s))
+
+
 @pytest.mark.parametrize("encoding", SMALL_ORDER, ids=bytes.hex)
 def test_small_order_key_fails_even_where_the_equation_holds(encoding: bytes) -> None:
     # With a key of order dividing 8, R = [S]B fits whenever the challenge is a multiple of 8.

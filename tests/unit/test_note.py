@@ -192,6 +192,11 @@ def test_verifier_key_round_trip(public_key: bytes) -> None:
     assert parse_verifier_key(format_verifier_key("a/b", public_key)) == ("a/b", public_key)
 
 
+def test_verifier_key_with_the_longest_name_round_trip() -> None:
+    name = "é" * 200
+    assert parse_verifier_key(format_verifier_key(name, bytes(32))) == (name, bytes(32))
+
+
 def test_the_verifier_key_that_these_tests_break_is_well_formed() -> None:
     assert parse_verifier_key(verifier_key()) == ("name", bytes(32))
 
@@ -291,6 +296,7 @@ def test_note_with_carriage_returns_is_malformed() -> None:
 def test_note_larger_than_64_kib_is_malformed() -> None:
     padding = MAX_NOTE_SIZE - len(SIGNED.encode())
     assert len(parse_note("x" * padding + SIGNED).text) == padding + len(TEXT)
+    assert len(parse_note(b"x" * padding + SIGNED.encode()).text) == padding + len(TEXT)
     assert_malformed_note("x" * (padding + 1) + SIGNED)
     assert_malformed_note(b"x" * (padding + 1) + SIGNED.encode())
     assert_malformed_note("é" * (padding // 2 + 1) + SIGNED)

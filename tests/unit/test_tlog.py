@@ -226,9 +226,17 @@ def test_read_of_a_subtree_that_is_not_complete_is_refused(log: Log, level: int,
     assert_rejected("log-range", log.read, level, index)
 
 
-def test_log_at_its_largest_size_cannot_grow(log: Log) -> None:
-    assert_rejected("log-range", tlog.new_complete_nodes, log, MAX_SIZE, bytes(32))
-    assert_rejected("log-range", tlog.new_complete_nodes, log, -1, bytes(32))
+def test_log_at_its_largest_size_cannot_grow() -> None:
+    class EndlessStore:
+        def read(self, level: int, index: int) -> bytes:
+            assert level >= 0
+            assert index >= 0
+            return bytes(32)
+
+    assert MAX_SIZE == 2**53 - 1
+    assert tlog.new_complete_nodes(EndlessStore(), MAX_SIZE - 1, bytes(32))
+    assert_rejected("log-range", tlog.new_complete_nodes, EndlessStore(), MAX_SIZE, bytes(32))
+    assert_rejected("log-range", tlog.new_complete_nodes, EndlessStore(), -1, bytes(32))
 
 
 @pytest.mark.parametrize("length", [0, 31, 33])
@@ -343,6 +351,7 @@ def test_every_log_begins_with_the_empty_one(log: Log) -> None:
 def test_empty_old_log_with_another_root_is_rejected(log: Log) -> None:
     assert_rejected("log-consistency", check_consistency, 0, bytes(32), 8, log.root(), [])
     assert_rejected("log-consistency", check_consistency, 0, bytes(32), 0, bytes(32), [])
+    assert_rejected("log-consistency", check_consistency, 0, EMPTY_ROOT, 8, b"", [])
 
 
 def test_same_size_with_different_roots_is_rejected(log: Log) -> None:

@@ -205,7 +205,7 @@ def test_only_the_canonical_spelling_is_canonical() -> None:
     [
         ("payments", "local/payments"),
         ("team/payments.v2", "local/team/payments.v2"),
-        ("My repo", "local/%4Dy%20repo"),
+        ("My repo", "local/My%20repo"),
         ("a%20b", "local/a%2520b"),
         ("x.git", "local/x.git"),
         ("é", "local/%C3%A9"),

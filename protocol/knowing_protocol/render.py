@@ -1,0 +1,136 @@
+"""The sentence of a verified statement, and what it does not cover: for people, from verified fields only.
+
+Names come from repositories that nobody vouches for, so control, bidirectional and other invisible characters are
+escaped, and quotation marks enclose whatever a stranger chose.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from knowing_protocol.claims import CALLERS, NO_NODE, NO_RELATION, NODE, RELATION, Caller, Undecided
+from knowing_protocol.hashing import NodeId
+from knowing_protocol.history import DEFAULT_REF, Header
+from knowing_protocol.statement import AT_HEAD, Entry, Statement
+from knowing_protocol.vocabulary import USES, NodeKind
+
+_INVISIBLE: Final = re.compile(
+    "[\x00-\x1f\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]"
+)
+_VERBS: Final = {  # one does, many do, and what it is that they do
+    "calls": ("calls", "call", "call"),
+    "references": ("refers to", "refer to", "reference"),
+    "imports": ("imports", "import", "import"),
+    "decorates": ("decorates", "decorate", "decoration"),
+    "extends": ("extends", "extend", "extension"),
+}
+_ALWAYS_NOT_COVERED: Final = (
+    "what static extraction cannot see: dynamic dispatch, reflection, code made at run time, and calls through "
+    "variables that hold a function"
+)
+
+
+def visible(text: str) -> str:
+    """A text from a stranger, with every character that could hide or reorder others written as an escape."""
+    return _INVISIBLE.sub(lambda match: f"\\u{{{ord(match[0]):x}}}", text)
+
+
+def symbol_text(node: NodeId) -> str:
+    """A symbol as people read it."""
+    if node.kind == NodeKind.EXTERNAL:
+        return f'name "{visible(node.name)}"'
+    place = f" in {visible(node.package)}" if node.package else ""
+    return f'{node.kind} "{visible(node.name)}"{place} of {visible(node.repo)}'
+
+
+def sentence(statement: Statement) -> str:
+    """The statement in words."""
+    question, answer = statement.question, statement.answer
+    symbol = symbol_text(question.symbol)
+    where = _scope_text(statement)
+    if question.claim == NODE:
+        return f"{where}: the graph has the {symbol}."
+    if question.claim == NO_NODE:
+        return f"{where}: the graph has no {symbol}."
+    verb, verb_of_many, noun = _words(question.types)
+    if question.claim == RELATION and question.source is not None:
+        via = f', by the name "{visible(question.via)}"' if question.via else ""
+        doubt = " (or another symbol of that name)" if answer.ambiguous else ""
+        how = ", ".join(answer.provenances)
+        return f"{where}: the {symbol_text(question.source)} {verb} the {symbol}{doubt}{via} ({how})."
+    outside = "" if question.symbol.kind != NodeKind.EXTERNAL else " No repository in scope defines it."
+    if question.claim == NO_RELATION and question.source is not None:
+        if answer.undecided:
+            return (
+                f"{where}: no resolved {noun} leads from the {symbol_text(question.source)} to the {symbol}." + outside
+            )
+        return f"{where}: no {noun} leads from the {symbol_text(question.source)} to the {symbol}." + outside
+    assert question.claim == CALLERS
+    if answer.callers:
+        number = len({caller[:4] for caller in answer.callers})
+        does = verb if number == 1 else verb_of_many
+        hint = " among what could be resolved" if answer.undecided else ""
+        listing = "; ".join(_caller_text(caller) for caller in answer.callers)
+        return f"{where}: exactly {_count(number, 'symbol')}{hint} {does} the {symbol}: {listing}.{outside}"
+    if answer.undecided:
+        return f"{where}: no resolved {noun} of the {symbol}.{outside}"
+    return f"{where}: there is no {noun} of the {symbol}.{outside}"
+
+
+def _words(types: Sequence[str]) -> tuple[str, str, str]:
+    if set(types) == set(USES):
+        return "uses", "use", "use"
+    words = [_words_of(one) for one in types]
+    return (
+        " or ".join(one[0] for one in words),
+        " or ".join(one[1] for one in words),
+        " or ".join(one[2] for one in words),
+    )
+
+
+def _words_of(edge_type: str) -> tuple[str, str, str]:
+    return _VERBS.get(edge_type, (f"has a {edge_type} edge to", f"have a {edge_type} edge to", f"{edge_type} edge"))
+
+
+def _count(number: int, noun: str, plural: str = "") -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {plural or noun + 's'}"
+
+
+def _caller_text(caller: Caller) -> str:
+    via = f' as "{visible(caller.via)}"' if caller.via else ""
+    doubt = " (ambiguous)" if caller.ambiguous else ""
+    return f"{symbol_text(NodeId(*caller[:4]))}{via}{doubt}"
+
+
+def _scope_text(statement: Statement) -> str:
+    entries = statement.scope
+    when = "At the head" if statement.at == AT_HEAD else "At the named commits"
+    if statement.all_of is not None:
+        pattern = visible(statement.all_of.pattern)
+        which = "all" if pattern == "*" else f'all that match "{pattern}"'
+        number = _count(len(entries), "repository", "repositories")
+        return f"{when} of {number}, {which} of the roster of node {statement.all_of.origin.hex()[:16]}"
+    return f"{when} of " + ", ".join(_entry_text(entry) for entry in entries)
+
+
+def _entry_text(entry: Entry) -> str:
+    ref = "" if entry.ref == DEFAULT_REF else f" ({visible(entry.ref)})"
+    return f"{visible(entry.repository)}{ref} at {visible(entry.commit)[:40]}"
+
+
+def not_covered(statement: Statement, headers: Iterable[Header]) -> list[str]:
+    """What the statement does not speak for; depends on the bundle alone."""
+    lines = [_undecided_text(one) for one in statement.answer.undecided]
+    for header in headers:
+        files = ", ".join(f"{count} {reason}" for reason, count in header.coverage.items())
+        if files:
+            lines.append(f"{visible(header.repository)}: files not or not fully read: {files}")
+    return [*lines, _ALWAYS_NOT_COVERED]
+
+
+def _undecided_text(one: Undecided) -> str:
+    sources = ", ".join(visible(f"{source.package} {source.name}".strip()) for source in one.sources)
+    noun = _words_of(one.type)[2]
+    return f'{visible(one.repository)}: {noun} of "{visible(one.target)}" not excluded ({one.reason}), from: {sources}'
