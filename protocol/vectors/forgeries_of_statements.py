@@ -1,0 +1,152 @@
+"""Statements that say something else than what is proven, or nothing at all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import positive
+from forge import (
+    changed,
+    encoded,
+    on_statement,
+    rejected,
+    section_of,
+    wide_branch,
+)
+from knowing_protocol.claims import Question
+from knowing_protocol.hashing import external, node_hash, relation_hash
+from knowing_protocol.mapproof import prove_map
+from knowing_protocol.prover import make_bundle
+from positive import CALLS, CHARGE, CHECKOUT, SEND, Case, case
+from world import PAYMENTS, SHOP, TOOLS, world
+
+
+def renamed(part: str, field: str, value: Any, base: Callable[[], Case] = positive.relation) -> Case:
+    """A case whose statement names another thing."""
+    return on_statement(base, lambda statement: statement[part].update({field: value}))
+
+
+@rejected("edges-not-shown")
+def package_renamed() -> Case:
+    return renamed("source", "package", "payments/client")
+
+
+@rejected("relation-absent")
+def edge_type_renamed() -> Case:
+    return on_statement(positive.relation, lambda statement: statement.update(types=["references"]))
+
+
+@rejected("relations-not-shown")
+def source_renamed() -> Case:
+    return on_statement(wide_branch, lambda statement: statement["source"].update(name="another"))
+
+
+@rejected("relations-not-shown")
+def target_renamed() -> Case:
+    return on_statement(wide_branch, lambda statement: statement["symbol"].update(name="callee"))
+
+
+@rejected("no-header")
+def repository_renamed() -> Case:
+    return on_statement(positive.relation, lambda statement: statement["scope"][0].update(repository=TOOLS))
+
+
+@rejected("no-header")
+def ref_renamed() -> Case:
+    return on_statement(positive.relation, lambda statement: statement["scope"][0].update(ref="release"))
+
+
+@rejected("no-header")
+def commit_renamed() -> Case:
+    return on_statement(positive.relation, lambda statement: statement["scope"][0].update(commit="9" * 40))
+
+
+@rejected("log-inclusion")
+def commit_renamed_in_statement_and_header() -> Case:
+    def rename(parts: dict[str, Any]) -> None:
+        parts["statement"]["scope"][0]["commit"] = "9" * 40
+        parts["entries"][0]["header"]["commit"] = "9" * 40
+
+    return changed(positive.relation_at_an_old_commit(), rename)
+
+
+@rejected("not-in-scope")
+def source_of_another_repository() -> Case:
+    return renamed("source", "repo", SHOP)
+
+
+@rejected("relation-absent")
+def colon_moved_from_package_to_name() -> Case:
+    def move(statement: dict[str, Any]) -> None:
+        statement["source"].update(package="a", name="b:c")
+
+    return on_statement(positive.names_with_colons, move)
+
+
+@rejected("relation-absent")
+def phantom_in_place_of_the_symbol() -> Case:
+    """The source calls a name; the statement says that it calls the symbol itself."""
+
+    def join(parts: dict[str, Any]) -> None:
+        parts["statement"]["via"] = None
+        node = world()
+        source = node.graphs[3][0]
+        relation = relation_hash(node_hash(*CHECKOUT), node_hash(*CHARGE), "calls")
+        section = section_of(parts, SHOP)
+        section["branches"][0][2] = encoded(prove_map(source.branches["shop/cart"]["calls"], [relation]))
+
+    return changed(positive.relation_across_repositories(), join)
+
+
+@rejected("via-elsewhere")
+def via_that_leads_elsewhere() -> Case:
+    return on_statement(
+        positive.relation_across_repositories,
+        lambda statement: statement.update(symbol=dict(zip(("repo", "package", "name", "kind"), SEND, strict=True))),
+    )
+
+
+@rejected("subject-undefined")
+def name_that_a_repository_in_scope_should_define() -> Case:
+    node = world()
+    bundle = make_bundle(Question("callers", external("python://hashlib.md5"), CALLS), node.subjects())
+    full = make_bundle(Question("callers", CHARGE, CALLS), node.subjects())
+    bundle["statement"]["symbol"]["name"] = "python://payments.missing"
+    bundle["statement"]["names"] = ["python://payments.missing"]
+    bundle["graphs"] = full["graphs"]
+    for section in bundle["graphs"]:
+        source = node.graphs[{PAYMENTS: 0, TOOLS: 2, SHOP: 3}[section_repository(bundle, section)]][0]
+        top = source.tree("graph")
+        section["top"] = encoded(prove_map(top, [key for key, _ in top]))
+        for name in ("aliases", "members", "facts", "alias_of", "names", "inbound"):
+            tree = source.maps[name]
+            section["maps"][name] = encoded(prove_map(tree, [key for key, _ in tree]))
+        if section_repository(bundle, section) == PAYMENTS:
+            section["symbols"].append(["payments/api", "", "file"])
+            section["aliases"] = [["python://payments", [[len(section["symbols"]) - 1, True]]]]
+    return case(bundle, node.trusted())
+
+
+def section_repository(bundle: dict[str, Any], section: dict[str, Any]) -> str:
+    """The repository of a section."""
+    found: str = bundle["entries"][section["entry"]]["header"]["repository"]
+    return found
+
+
+@rejected("not-in-scope")
+def symbol_of_a_repository_that_is_not_in_scope() -> Case:
+    node = world()
+    bundle = make_bundle(Question("callers", external("python://payments.charge"), CALLS), [node.subject(3)])
+    bundle["statement"]["symbol"] = dict(zip(("repo", "package", "name", "kind"), CHARGE, strict=True))
+    return case(bundle, node.trusted())
+
+
+@rejected("nodes-not-shown")
+def symbol_that_its_repository_does_not_define() -> Case:
+    return on_statement(positive.callers, lambda statement: statement["symbol"].update(name="discharge"))
+
+
+@rejected("subject-constructor")
+def constructor_that_is_called_through_its_type() -> Case:
+    return on_statement(positive.callers, lambda statement: statement["symbol"].update(name="Client.__init__"))
