@@ -1,1 +1,97 @@
-"""The command line."""
+"""The command line: one module a group of commands, loaded only when it is asked for.
+
+Only surfaces read the environment, print, or exit. Every command takes `--json`, `-q`, `-v` and `--home` behind it;
+errors have one shape and one table of exit codes (0 ok, 1 failed, 2 usage, 3 verification failed, 4 not found, 5 peer).
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from typing import Any, NoReturn, TypeVar
+
+import click
+from knowing_protocol.errors import KnowingError
+
+from knowingd import __version__
+
+# Command to the module that has it; the help text stands here so that `--help` loads none of them.
+COMMANDS = {
+    "demo": ("knowingd.cli.demo", "The whole story on a small sample: prove, verify, and refuse a forgery."),
+    "verify": ("knowingd.cli.verify", "Check a proof bundle offline."),
+}
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+
+
+class LazyGroup(click.Group):
+    """A group that imports a command's module when it is run or asked for its help."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
+        """All commands, in the order in which people meet them."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        """The command, loaded."""
+        if cmd_name not in COMMANDS:
+            return None
+        command: click.Command = import_module(COMMANDS[cmd_name][0]).command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        """The list of commands, without loading them."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(__version__, prog_name="knowing")
+def cli() -> None:
+    """A federated code knowledge graph: who calls this, anywhere; and proof of it."""
+
+
+def common_options(command: _Command) -> _Command:
+    """The options that every command takes behind its name."""
+    for option in (
+        click.option("--home", metavar="DIR", envvar="KNOWING_HOME", help="The node's data directory."),
+        click.option("-v", "--verbose", is_flag=True, help="Say more, on stderr."),
+        click.option("-q", "--quiet", is_flag=True, help="Say nothing but the result."),
+        click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout, and nothing else there."),
+    ):
+        command = option(command)
+    return command
+
+
+def main(arguments: Sequence[str] | None = None) -> NoReturn:
+    """Run the command line and exit."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        code = cli.main(words, prog_name="knowing", standalone_mode=False)
+    except KnowingError as error:
+        _print_error(error, as_json="--json" in words)
+        sys.exit(error.exit_code)
+    except click.ClickException as error:
+        if "--json" in words:
+            usage = KnowingError(error.format_message(), code="usage", hint="see `knowing --help`")
+            _print_error(usage, as_json=True)
+        else:
+            error.show()
+        sys.exit(error.exit_code)
+    except (click.Abort, KeyboardInterrupt):
+        print("interrupted", file=sys.stderr)  # noqa: T201
+        sys.exit(130)
+    except BrokenPipeError:
+        # Whoever read our output has enough: not an error, and nothing may be written any more.
+        sys.stderr.close()
+        sys.exit(0)
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _print_error(error: KnowingError, *, as_json: bool) -> None:
+    if as_json:
+        click.echo(json.dumps(error.as_json(), ensure_ascii=False))
+    else:
+        hint = f"\n  {error.hint}" if error.hint else ""
+        click.echo(f"error: {error.message}{hint}", err=True)

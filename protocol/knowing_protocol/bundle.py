@@ -4,18 +4,23 @@
      "checkpoints": [{"note", "first_key", "key_notes", "consistency"}],      who signed which state of a log
      "entries":     [{"checkpoint", "header", "path"}],                       headers, with their paths in the log
      "rosters":     [{"checkpoint", "head", "proof" | "complete"}],           what is newest, and that it is all
-     "graphs":      [sections]}                                               see section.py
+     "graphs":      [sections],                                               see section.py
+     "seal":        hash of all the rest}
 
-Decoding is strict and bounded, and says nothing about truth: `verify.py` does.
+Decoding is strict and bounded, and says nothing about truth: `verify.py` does. The seal is no signature, anybody can
+make one. It binds a statement to its own proofs: what proves that one name is absent often proves it of others too, and
+without the seal a bundle could be edited into another true one that its maker never stated.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 from knowing_protocol import encoding
-from knowing_protocol.errors import MalformedError
+from knowing_protocol.errors import MalformedError, RejectedError
+from knowing_protocol.hashing import tagged
 from knowing_protocol.history import REF, Header, header_from_json, repository_url
 from knowing_protocol.section import PROOF, SECTION
 from knowing_protocol.statement import MAX_SCOPE, Statement, statement_from_json
@@ -117,12 +122,21 @@ _BUNDLE = encoding.record(
         "entries": encoding.sequence(lambda value, place: LogEntry(**_LOG_ENTRY(value, place)), 2 * MAX_SCOPE),
         "rosters": encoding.sequence(lambda value, place: Roster(**_ROSTER(value, place)), 1000),
         "graphs": encoding.sequence(SECTION, 2 * MAX_SCOPE),
+        "seal": encoding.digest,
     }
 )
 
 
+def seal_of(bundle: Mapping[str, Any]) -> bytes:
+    """The hash that binds the parts of a bundle, given as plain values, to each other."""
+    return tagged("seal", encoding.canonical_json({name: part for name, part in bundle.items() if name != "seal"}))
+
+
 def parse_bundle(data: bytes) -> Bundle:
     """A bundle from the bytes of its file."""
-    found = _BUNDLE(encoding.parse_json(data, MAX_BUNDLE_BYTES), "the bundle")
-    del found["format"]
+    plain = encoding.parse_json(data, MAX_BUNDLE_BYTES)
+    found = _BUNDLE(plain, "the bundle")
+    if seal_of(plain) != found["seal"]:
+        raise RejectedError("seal", "the bundle was changed after it was made")
+    del found["format"], found["seal"]
     return Bundle(**found)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from knowing_protocol import tlog
-from knowing_protocol.bundle import BUNDLE_FORMAT, log_path_to_json
+from knowing_protocol.bundle import BUNDLE_FORMAT, log_path_to_json, seal_of
 from knowing_protocol.claims import Question, decide
 from knowing_protocol.critbit import MerkleMap
 from knowing_protocol.encoding import to_base64
@@ -83,7 +83,7 @@ def make_bundle(
     positions = _add_history(parts, subjects, at, all_of)
     for position, pair in zip(positions, recorders, strict=True):
         parts.graphs += (recorder.section(position, which) for which, recorder in pair.items())
-    return {
+    bundle = {
         "format": BUNDLE_FORMAT,
         "statement": Statement(question, at, scope, all_of, answer).as_json(),
         "checkpoints": parts.checkpoints,
@@ -91,6 +91,7 @@ def make_bundle(
         "rosters": parts.rosters,
         "graphs": parts.graphs,
     }
+    return {**bundle, "seal": seal_of(bundle).hex()}
 
 
 def _recorders(subject: Subject) -> Mapping[str, Recorder]:

@@ -14,7 +14,7 @@ import positive
 from knowing_protocol.claims import Question
 from knowing_protocol.hashing import NodeId
 from knowing_protocol.prover import make_bundle
-from positive import CALLS, Case, case, text
+from positive import CALLS, Case, case, sealed
 from world import SHOP, Builder, Node
 
 NEGATIVE: list[tuple[Callable[[], Case], str]] = []
@@ -31,10 +31,10 @@ def rejected(code: str) -> Callable[[Callable[[], Case]], Callable[[], Case]]:
 
 
 def changed(base: Case, change: Callable[[dict[str, Any]], object]) -> Case:
-    """A case with its bundle changed in place."""
+    """A case with its bundle changed in place, and sealed again."""
     parts = base.parts
     change(parts)
-    return Case(text(parts), base.trust)
+    return Case(sealed(parts), base.trust)
 
 
 def encoded(data: bytes) -> str:

@@ -150,3 +150,12 @@ def symbol_that_its_repository_does_not_define() -> Case:
 @rejected("subject-constructor")
 def constructor_that_is_called_through_its_type() -> Case:
     return on_statement(positive.callers, lambda statement: statement["symbol"].update(name="Client.__init__"))
+
+
+@rejected("seal")
+def another_true_statement_with_the_same_proofs() -> Case:
+    """What proves one name absent proves it of its neighbours, but nobody stated that."""
+    base = positive.node_absent()
+    parts = base.parts
+    parts["statement"]["symbol"]["name"] = "calls"
+    return Case(positive.text(parts), base.trust)

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from knowing_protocol.bundle import seal_of
 from knowing_protocol.claims import Question
 from knowing_protocol.hashing import NodeId, external
 from knowing_protocol.history import log_name, node_name
@@ -45,9 +46,14 @@ def text(value: object) -> str:
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
 
 
-def case(bundle: object, *trusted: TrustedNode) -> Case:
+def sealed(bundle: dict[str, Any]) -> str:
+    """A bundle as text, sealed: anybody can do that, a forger too."""
+    return text({**bundle, "seal": seal_of(bundle).hex()})
+
+
+def case(bundle: dict[str, Any], *trusted: TrustedNode) -> Case:
     """A case from plain values."""
-    return Case(text(bundle), text(trust_to_json(trusted)))
+    return Case(sealed(bundle), text(trust_to_json(trusted)))
 
 
 def everything(node: Node) -> AllOf:
@@ -93,10 +99,7 @@ def relation_at_an_old_commit() -> Case:
 def relation_in_the_overlay() -> Case:
     """A relation that only the overlay graph has."""
     node = Node("hub")
-    overlay = Builder(PAYMENTS)
-    caller = overlay.node("payments/api", "charge")
-    overlay.edge(caller, overlay.node("payments/client", "make_client"), how="scip_resolved")
-    node.commit(PAYMENTS, payments().records, "1" * 40, overlay=overlay.records)
+    node.commit(PAYMENTS, payments().records, "1" * 40, overlay=overlay().records)
     target = NodeId(PAYMENTS, "payments/client", "make_client", "function")
     return case(make_bundle(Question("relation", target, CALLS, CHARGE), [node.subject(0)]), node.trusted())
 
@@ -200,11 +203,24 @@ def pinned() -> Case:
 def names_with_colons() -> Case:
     """Package and name may hold what joins them elsewhere."""
     node = Node("hub")
-    made = Builder(SHOP)
-    made.edge(made.node("a:b", "c"), made.node("a:b", "d"))
-    node.commit(SHOP, made.records, "1" * 40)
+    node.commit(SHOP, with_colons().records, "1" * 40)
     question = Question("relation", NodeId(SHOP, "a:b", "d", "function"), CALLS, NodeId(SHOP, "a:b", "c", "function"))
     return case(make_bundle(question, [node.subject(0)]), node.trusted())
+
+
+def overlay() -> Builder:
+    """What another tool saw of the library."""
+    made = Builder(PAYMENTS)
+    caller = made.node("payments/api", "charge")
+    made.edge(caller, made.node("payments/client", "make_client"), how="scip_resolved")
+    return made
+
+
+def with_colons() -> Builder:
+    """A repository whose package has a colon in it."""
+    made = Builder(SHOP)
+    made.edge(made.node("a:b", "c"), made.node("a:b", "d"))
+    return made
 
 
 def rotation(node: Node, old: str, new: str, size: int) -> str:

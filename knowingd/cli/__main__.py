@@ -1,0 +1,5 @@
+"""`python -m knowingd.cli`."""
+
+from knowingd.cli import main
+
+main()
