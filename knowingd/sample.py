@@ -18,6 +18,7 @@ from knowingd.keys import SigningKey, public_key_of
 
 LIBRARY = "github.com/acme/payments"
 APPLICATION = "github.com/acme/shop"
+MODULE = NodeId(LIBRARY, "payments", "", "file")
 CHARGE = NodeId(LIBRARY, "payments/api", "charge", "function")
 CLIENT = NodeId(LIBRARY, "payments/client", "Client", "type")
 SEND = NodeId(LIBRARY, "payments/client", "Client.send", "method")
@@ -28,9 +29,10 @@ REFUND = NodeId(APPLICATION, "shop/cart", "refund", "function")
 def library() -> Records:
     """`payments`: a function, and a class with a method that calls it."""
     return Records(
-        nodes=[CHARGE, CLIENT, SEND],
+        nodes=[MODULE, CHARGE, CLIENT, SEND],
         edges=[_calls(SEND, CHARGE)],
         aliases=[
+            Alias("python://payments", node_hash(*MODULE), claimed=True),
             Alias("python://payments.charge", node_hash(*CHARGE), claimed=True),
             Alias("python://payments.Client", node_hash(*CLIENT), claimed=True),
         ],

@@ -17,8 +17,7 @@ from typing import Final, NamedTuple
 from knowing_protocol.errors import RejectedError
 from knowing_protocol.graph import GraphReader, Relation, RenamedMember, target_segments
 from knowing_protocol.hashing import NodeId, external
-from knowing_protocol.paths import CALL, WILDCARD, Path, is_path, parse_path
-from knowing_protocol.records import LocalType
+from knowing_protocol.paths import ANY_NAME, CALL, WILDCARD, Path, is_path, parse_path
 from knowing_protocol.standard_library import in_standard_library
 from knowing_protocol.vocabulary import NodeKind
 from knowing_protocol.walk import UNPUBLISHED, Outcome, walk
@@ -26,8 +25,6 @@ from knowing_protocol.walk import UNPUBLISHED, Outcome, walk
 NODE, NO_NODE, RELATION, NO_RELATION, CALLERS = "node", "no-node", "relation", "no-relation", "callers"
 CLAIMS: Final = (NODE, NO_NODE, RELATION, NO_RELATION, CALLERS)
 
-ALWAYS_NAMED: Final = ("()", "*")
-"""Segments that may hide any name: a call of a call's result, and a wildcard import."""
 _CONSTRUCTORS: Final = frozenset(("__init__", "__new__", "constructor", "<init>"))
 
 
@@ -54,6 +51,15 @@ class Caller(NamedTuple):
     ambiguous: bool
 
 
+class Source(NamedTuple):
+    """A symbol that refers to an undecided target, and how that was observed."""
+
+    package: str
+    name: str
+    kind: str
+    provenances: tuple[str, ...]
+
+
 class Undecided(NamedTuple):
     """A target that may be the symbol asked about, why that is not known, and who refers to it."""
 
@@ -61,7 +67,7 @@ class Undecided(NamedTuple):
     type: str
     target: str
     reason: str
-    sources: tuple[LocalType, ...]
+    sources: tuple[Source, ...]
 
 
 class Answer(NamedTuple):
@@ -139,9 +145,9 @@ def _decide_no_relation(question: Question, graphs: Sequence[GraphReader]) -> An
         if forward:
             raise RejectedError("relation-present", "the relation is in the graph")
     undecided = [
-        Undecided(graph.repo, edge_type, target.name, reason, (LocalType(*source[1:]),))
+        Undecided(graph.repo, edge_type, target.name, reason, (Source(*source[1:], provenances),))
         for target, reason in open_targets.items()
-        if graph.relation(source, target, edge_type)
+        if (provenances := graph.relation(source, target, edge_type))
     ]
     return Answer(names=tuple(sorted(subject.names)), undecided=tuple(sorted(undecided)))
 
@@ -185,8 +191,25 @@ def _caller_order(caller: Caller) -> tuple[str, ...]:
     return (*caller[:5], caller.via or "")
 
 
-def _sources(relations: Iterable[Relation]) -> tuple[LocalType, ...]:
-    return tuple(LocalType(*source[1:]) for source, _ in relations)
+def _sources(relations: Iterable[Relation]) -> tuple[Source, ...]:
+    return tuple(Source(*source[1:], provenances) for source, provenances in relations)
+
+
+def stated_relations(
+    question: Question, answer: Answer, repository: str
+) -> dict[tuple[str, NodeId], tuple[Relation, ...]]:
+    """What an answer says of who refers to what in a repository: the records that its completeness is checked with."""
+    found: dict[tuple[str, NodeId], list[Relation]] = {}
+    for caller in answer.callers:
+        if caller.repository == repository:
+            target = question.symbol if caller.via is None else external(caller.via)
+            source = NodeId(repository, caller.package, caller.name, caller.kind)
+            found.setdefault((caller.type, target), []).append(Relation(source, caller.provenances))
+    for one in answer.undecided:
+        if one.repository == repository:
+            rows = found.setdefault((one.type, external(one.target)), [])
+            rows += (Relation(NodeId(repository, *source[:3]), source.provenances) for source in one.sources)
+    return {key: tuple(rows) for key, rows in found.items()}
 
 
 class _Subject:
@@ -242,7 +265,7 @@ class _Subject:
         """All targets of a graph that are the symbol (ambiguous or not), and all that may be (with the reason)."""
         same: dict[NodeId, bool] = {}
         undecided: dict[NodeId, str] = {}
-        for segment in sorted(self.segments.union(ALWAYS_NAMED)):
+        for segment in sorted({*self.segments, ANY_NAME}):
             for target in graph.named(edge_type, segment):
                 self._classify(target, same, undecided)
         return same, undecided

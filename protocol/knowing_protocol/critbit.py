@@ -299,17 +299,18 @@ def lookup(node: Node | None, key: bytes, load: Loader = no_loader) -> bytes | N
 
 def subtree(node: Node | None, prefix: bytes, bits: int, load: Loader = no_loader) -> Node | None:
     """The one node that holds exactly the keys which share the first `bits` bits of `prefix`."""
-    while node is not None:
-        inside = representative(node)
-        if len(node) == 2 and first_difference(inside, prefix) < bits:
-            node = load(node)  # what a stub shares is known only up to its own prefix
-            continue
-        depth = node[1] if len(node) == 4 else KEY_BITS
-        if int(depth) >= bits:
-            return node if first_difference(inside, prefix) >= bits else None
-        assert len(node) == 4
-        node = node[3] if bit(prefix, node[1]) else node[2]
-    return None
+    shared = 0  # how many leading bits all keys below are known to have in common with the prefix
+    while node is not None and shared < bits:
+        if len(node) == 2:
+            node = load(node)
+        depth = int(node[1]) if len(node) == 4 else KEY_BITS
+        if first_difference(representative(node), prefix) < min(depth, bits):
+            return None
+        if len(node) == 3 or depth >= bits:
+            return node
+        node = node[3] if bit(prefix, depth) else node[2]
+        shared = depth + 1
+    return node
 
 
 def items(node: Node | None, load: Loader = no_loader) -> Iterator[tuple[bytes, bytes]]:

@@ -139,6 +139,8 @@ def base64(limit: int) -> Decoder[bytes]:
             found = b64decode(value, validate=True)
         except (Base64Error, ValueError):
             raise MalformedError(f"{place} is not base64", code="not-base64") from None
+        if len(found) > limit:
+            raise MalformedError(f"{place} is longer than {limit} bytes", code="too-long")
         if b64encode(found).decode() != value:
             raise MalformedError(f"{place} is not canonical base64", code="not-base64")
         return found

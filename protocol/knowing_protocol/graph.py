@@ -2,7 +2,7 @@
 
     edges     package -> edge type -> relation => digest of its edge hashes
     inbound   (edge type, target) => root and size of the set of its relations
-    names     (edge type, last segment of the target) => root and size of the set of targets so named
+    names     (edge type, last segment of the target) => root and size of the map of targets so named => inbound value
     nodes     node => digest of its identity
     aliases   alias => set of targets               alias_of  target => set of its aliases and renamed members
     members   (owner, name) => set of targets       facts     node => digest of its type facts
@@ -307,9 +307,13 @@ class Graph:
             branches[self._id(source).package][edge_type][relation] = digest
             inbound[inbound_key(edge_type, target)][relation] = digest
             self._sources[edge_type, target].append(source)
+        self.inbound_sets = {
+            key: (MerkleMap.of(Level.INBOUND_SET, found), len(found)) for key, found in inbound.items()
+        }
         for edge_type, target in self._sources:
+            value = set_value(*self.inbound_sets[inbound_key(edge_type, target)])
             for segment in target_segments(self._id(target)):
-                named[names_key(edge_type, segment)][target] = target
+                named[names_key(edge_type, segment)][target] = value
         self.branches = {
             package: {edge_type: MerkleMap.of(Level.RELATIONS, content) for edge_type, content in types.items()}
             for package, types in branches.items()

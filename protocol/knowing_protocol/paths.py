@@ -47,6 +47,8 @@ class Mark(Enum):
 CALL: Final = Mark.CALL
 WILDCARD: Final = Mark.WILDCARD
 Step = str | Mark
+ANY_NAME: Final = "*"
+"""The last segment of what may have any name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,7 +205,8 @@ def plain_prefixes(path: Path) -> list[tuple[str, int]]:
 def last_segments(path: Path) -> frozenset[str]:
     """What the `names` map files a path under: the last segment of each alternative.
 
-    A name is unescaped, except that names spelled `()` and `*` stay escaped: those two keys are calls and wildcards.
+    Names are unescaped. A path that ends in a call or a wildcard may mean a symbol of any name, and is filed under
+    `*`; a name that is itself spelled `*` or `()` stays escaped.
     """
     return frozenset(_last_segment(alternative) for alternative in alternatives(path))
 
@@ -324,7 +327,7 @@ def _last_segment(path: Path) -> str:
         module = path.heads[0].module
         return _told_from_marks(module.rpartition("/")[2] if path.scheme in _PATH_LIKE_MODULES else module)
     last = path.steps[-1]
-    return last.value if isinstance(last, Mark) else _told_from_marks(last)
+    return ANY_NAME if isinstance(last, Mark) else _told_from_marks(last)
 
 
 def _told_from_marks(name: str) -> str:

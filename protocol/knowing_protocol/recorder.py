@@ -136,7 +136,8 @@ class _SectionWriter:
     def _keys(self) -> dict[str, list[bytes]]:
         """The keys to show in each named map."""
         asked = self.asked
-        inbound = {(edge_type, node_hash(*target)) for edge_type, target in asked.inbound}
+        by_name = self._values_by_name()
+        inbound = {(key[0], node_hash(*key[1])) for key in asked.inbound if key not in by_name}
         inbound |= {(edge_type, node_hash(*target)) for _, target, edge_type in asked.inbound_relations}
         found = {
             "edges": [graph.package_key(source.package) for source, _, _ in asked.relations],
@@ -149,6 +150,15 @@ class _SectionWriter:
             "facts": [node_hash(*node) for node in asked.facts],
         }
         return {name: wanted for name, wanted in found.items() if wanted}
+
+    def _values_by_name(self) -> set[tuple[str, NodeId]]:
+        """Targets whose inbound value stands in a names set that is shown whole."""
+        return {(edge_type, node) for (edge_type, _), found in self.asked.names.items() for node in found}
+
+    def _inbound_value(self, edge_type: str, target: NodeId) -> str:
+        found = self.inner.inbound_tree(edge_type, node_hash(*target))
+        assert found is not None, "a target in a names set has callers"
+        return encoding.to_base64(graph.set_value(*found))
 
     def _forward(self) -> tuple[list[Any], list[Any]]:
         """Proofs of the edge types of each package asked about, and of the relations of each branch."""
@@ -191,13 +201,8 @@ class _SectionWriter:
                 for (source, target, edge_type), provenances in relations.items()
                 if provenances
             ],
-            "inbound": [
-                [edge_type, symbol(target), [[symbol(one.source), list(one.provenances)] for one in found]]
-                for (edge_type, target), found in asked.inbound.items()
-                if found
-            ],
             "names": [
-                [edge_type, segment, [symbol(node) for node in found]]
+                [edge_type, segment, [[symbol(node), self._inbound_value(edge_type, node)] for node in found]]
                 for (edge_type, segment), found in asked.names.items()
                 if found
             ],

@@ -72,6 +72,15 @@ def _proofs(value: Any, place: str) -> dict[str, bytes]:
 _PROVENANCES = encoding.sequence(PROVENANCE, len(Provenance))
 _INDICES = encoding.sequence(_INDEX, MAX_CALLERS)
 
+
+def _short_digest(value: Any, place: str) -> bytes:
+    """Decoder of a hash in base64, shorter than hex where there are many."""
+    found = encoding.base64(32)(value, place)
+    if len(found) != 32:
+        raise RejectedError("wrong-length", f"{place} has {len(found)} bytes, not 32")
+    return found
+
+
 SECTION = encoding.record(
     {
         "entry": encoding.integer,
@@ -85,8 +94,7 @@ SECTION = encoding.record(
         "branches": _rows(_NAME, EDGE_TYPE, PROOF),
         "sets": _rows(EDGE_TYPE, _INDEX, encoding.digest, encoding.integer, PROOF),
         "relations": _rows(_INDEX, _INDEX, EDGE_TYPE, _PROVENANCES),
-        "inbound": _rows(EDGE_TYPE, _INDEX, _rows(_INDEX, _PROVENANCES)),
-        "names": _rows(EDGE_TYPE, _NAME, _INDICES),
+        "names": _rows(EDGE_TYPE, _NAME, _rows(_INDEX, _short_digest)),
         "aliases": _rows(canonical_path, _rows(_INDEX, encoding.boolean)),
         "alias_of": _rows(_INDEX, encoding.sequence(_name_or_member, MAX_RECORDS)),
         "members": _rows(_INDEX, _NAME, _INDICES),
@@ -98,9 +106,20 @@ SECTION = encoding.record(
 class ProvenGraph:
     """A graph as far as a section proves it under a root that is believed."""
 
-    def __init__(self, repo: str, root: bytes, section: Mapping[str, Any]) -> None:
-        """Check every pruned map against its root; records are checked when they are asked for."""
+    def __init__(
+        self,
+        repo: str,
+        root: bytes,
+        section: Mapping[str, Any],
+        inbound: Mapping[tuple[str, NodeId], tuple[Relation, ...]],
+    ) -> None:
+        """Check every pruned map against its root; records are checked when they are asked for.
+
+        `inbound` has the relations that the statement lists; the statement is not believed, but asked to be complete.
+        """
         self.repo = repo
+        self._inbound = inbound
+        self._values_by_name: dict[tuple[str, NodeId], bytes] = {}  # inbound values out of complete names sets
         refs: tuple[TypeRef, ...] = section["symbols"]
         self._symbols = [symbol_from_ref(ref, repo) for ref in refs]
         top = ProvenMap(section["top"], Level.GRAPH, root, "graph")
@@ -114,7 +133,6 @@ class ProvenGraph:
         self._branches = _unique(section["branches"], 2, "branches")
         self._sets = _unique(self._resolved(section["sets"], 1), 2, "sets")
         self._relations = _unique(self._resolved(section["relations"], 0, 1), 3, "relations")
-        self._inbound = _unique(self._resolved(section["inbound"], 1), 2, "inbound")
         self._names = _unique(section["names"], 2, "names")
         self._aliases = _unique(section["aliases"], 1, "aliases")
         self._alias_of = _unique(self._resolved(section["alias_of"], 0), 1, "alias_of")
@@ -191,36 +209,54 @@ class ProvenGraph:
 
     def inbound(self, edge_type: str, target: NodeId) -> tuple[Relation, ...]:
         """See `GraphReader`."""
-        target_hash = node_hash(*target)
-        value = self._value("inbound", graph.inbound_key(edge_type, target_hash))
+        key = (edge_type, target)
+        if key in self._values_by_name:
+            value: bytes | None = self._values_by_name[key]
+        else:
+            value = self._value("inbound", graph.inbound_key(edge_type, node_hash(*target)))
         if value is None:
             return ()
-        rows = self._record(self._inbound, (edge_type, target), "inbound")
-        relations = [Relation(self._symbol(source), provenances) for source, provenances in rows]
+        if self._stated_value(*key) != value:
+            raise RejectedError("inbound-incomplete", "the callers given of a target are not all that the graph has")
+        return self._inbound.get(key, ())
+
+    def _stated_value(self, edge_type: str, target: NodeId) -> bytes:
+        """The value that the relations which the statement lists for a target have in the inbound map."""
+        target_hash = node_hash(*target)
+        relations = self._inbound.get((edge_type, target), ())
         content = {}
         for source, provenances in relations:
             source_hash = node_hash(*source)
             digest = _relation_value(source_hash, target_hash, edge_type, provenances)
             content[relation_hash(source_hash, target_hash, edge_type)] = digest
-        self._check_set(Level.INBOUND_SET, content, len(relations), value, "inbound")
-        return tuple(sorted(relations))
+        if len(content) != len(relations):
+            raise RejectedError("inbound-doubled", "a caller is given twice")
+        return set_digest(MerkleMap.of(Level.INBOUND_SET, content).root, len(relations))
 
     def named(self, edge_type: str, segment: str) -> tuple[NodeId, ...]:
         """See `GraphReader`."""
-        return self._nodes_in("names", graph.names_key(edge_type, segment), Level.NAMES_SET, (edge_type, segment))
+        value = self._value("names", graph.names_key(edge_type, segment))
+        if value is None:
+            return ()
+        rows = self._record(self._names, (edge_type, segment), "names")
+        content: dict[bytes, bytes] = {}
+        nodes = []
+        for index, inbound in rows:
+            node = self._symbol(index)
+            content[node_hash(*node)] = inbound
+            nodes.append(node)
+        self._check_set(Level.NAMES_SET, content, len(nodes), value, "names")
+        self._values_by_name.update(((edge_type, self._symbol(index)), inbound) for index, inbound in rows)
+        return tuple(sorted(nodes))
 
     def member(self, owner: NodeId, name: str) -> tuple[NodeId, ...]:
         """See `GraphReader`."""
-        return self._nodes_in("members", graph.member_key(node_hash(*owner), name), Level.MEMBER_SET, (owner, name))
-
-    def _nodes_in(self, name: str, key: bytes, level: Level, record: tuple[Any, ...]) -> tuple[NodeId, ...]:
-        value = self._value(name, key)
+        value = self._value("members", graph.member_key(node_hash(*owner), name))
         if value is None:
             return ()
-        rows = self._record(self._names if name == "names" else self._members, record, name)
-        nodes = [self._symbol(index) for index in rows]
+        nodes = [self._symbol(index) for index in self._record(self._members, (owner, name), "members")]
         hashes = [node_hash(*node) for node in nodes]
-        self._check_set(level, {one: one for one in hashes}, len(nodes), value, name)
+        self._check_set(Level.MEMBER_SET, {one: one for one in hashes}, len(nodes), value, "members")
         return tuple(sorted(nodes))
 
     def alias(self, name: str) -> tuple[AliasTarget, ...]:

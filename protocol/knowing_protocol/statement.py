@@ -9,12 +9,12 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final, NamedTuple
 
 from knowing_protocol import encoding
-from knowing_protocol.claims import CLAIMS, Answer, Caller, Question, Undecided
+from knowing_protocol.claims import CLAIMS, Answer, Caller, Question, Source, Undecided
 from knowing_protocol.encoding import Decoder
 from knowing_protocol.errors import MalformedError
 from knowing_protocol.hashing import NodeId
 from knowing_protocol.history import COMMIT, REF, repository_url
-from knowing_protocol.records import LocalType, canonical_path, local_type
+from knowing_protocol.records import canonical_path, local_type
 from knowing_protocol.vocabulary import EdgeType, NodeKind, Provenance
 
 AT_HEAD, AT_COMMITS = "head", "commits"
@@ -75,7 +75,8 @@ class Statement:
             "ambiguous": answer.ambiguous,
             "callers": [{**caller._asdict(), "provenances": list(caller.provenances)} for caller in answer.callers],
             "undecided": [
-                {**one._asdict(), "sources": [list(source) for source in one.sources]} for one in answer.undecided
+                {**one._asdict(), "sources": [[*source[:3], list(source.provenances)] for source in one.sources]}
+                for one in answer.undecided
             ],
         }
 
@@ -140,7 +141,15 @@ _CALLER: Decoder[Caller] = _record_of(
         "ambiguous": encoding.boolean,
     },
 )
-_SOURCES: Decoder[tuple[LocalType, ...]] = encoding.sequence(local_type, MAX_CALLERS)
+
+
+def _source(value: Any, place: str) -> Source:
+    """Decoder of `[package, name, kind, [provenances]]`."""
+    if not isinstance(value, list) or len(value) != 4:
+        raise MalformedError(f"{place} is not [package, name, kind, provenances]", code="wrong-type")
+    return Source(*local_type(value[:3], place), _PROVENANCES(value[3], place))
+
+
 _UNDECIDED: Decoder[Undecided] = _record_of(
     Undecided,
     {
@@ -148,7 +157,7 @@ _UNDECIDED: Decoder[Undecided] = _record_of(
         "type": EDGE_TYPE,
         "target": canonical_path,
         "reason": encoding.text(200),
-        "sources": _SOURCES,
+        "sources": encoding.sequence(_source, MAX_CALLERS),
     },
 )
 _STATEMENT = encoding.record(

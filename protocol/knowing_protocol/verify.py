@@ -10,15 +10,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from knowing_protocol import ed25519, render, tlog
 from knowing_protocol.bundle import Bundle, LogEntry, Roster, SignedCheckpoint, parse_bundle
-from knowing_protocol.claims import Answer, decide
+from knowing_protocol.claims import Answer, decide, stated_relations
 from knowing_protocol.critbit import MerkleMap
 from knowing_protocol.ed25519 import Verifier
 from knowing_protocol.errors import CannotTellError, InvalidNameError, MalformedError, RejectedError
-from knowing_protocol.graph import GraphReader, Level
+from knowing_protocol.graph import GraphReader, Level, Relation
+from knowing_protocol.hashing import NodeId
 from knowing_protocol.history import Header, checkpoint_time, log_name, log_of_checkpoint, roster_key
 from knowing_protocol.keys import KeyChain
 from knowing_protocol.mapproof import ProvenMap
@@ -28,6 +29,7 @@ from knowing_protocol.snapshot_reader import SnapshotReader
 from knowing_protocol.statement import AT_HEAD, AllOf, Entry, Statement
 from knowing_protocol.trust import Trust, TrustedNode
 from knowing_protocol.urls import matches
+from knowing_protocol.vocabulary import OVERLAY_PROVENANCES, SOURCE_PROVENANCES
 
 VERIFIED: Final = "verified"
 REJECTED: Final = "rejected"
@@ -316,27 +318,40 @@ class _Checked:
         for section in self.bundle.graphs:
             if sections.setdefault((section["entry"], section["graph"]), section) is not section:
                 raise RejectedError("graph-twice", "the bundle shows one graph twice")
-        readers: list[GraphReader] = [
-            SnapshotReader(
-                header.repository,
-                [
-                    _proven(header.repository, header.source, sections.get((position, "source"))),
-                    _proven(header.repository, header.overlay, sections.get((position, "overlay"))),
-                ],
-            )
-            for position, header in zip(positions, headers, strict=True)
-        ]
+        readers: list[GraphReader] = []
+        for position, header in zip(positions, headers, strict=True):
+            stated = stated_relations(statement.question, statement.answer, header.repository)
+            graphs = [
+                _proven(header.repository, root, sections.get((position, which)), _observed(stated, provenances))
+                for which, root, provenances in (
+                    ("source", header.source, SOURCE_PROVENANCES),
+                    ("overlay", header.overlay, OVERLAY_PROVENANCES),
+                )
+            ]
+            readers.append(SnapshotReader(header.repository, graphs))
         _compare(statement.answer, decide(statement.question, readers))
 
 
-def _proven(repository: str, root: bytes | None, section: dict[str, Any] | None) -> GraphReader:
+_Relations: TypeAlias = dict[tuple[str, NodeId], tuple[Relation, ...]]
+
+
+def _observed(relations: _Relations, provenances: frozenset[str]) -> _Relations:
+    """The relations as one of the two graphs has them: what was observed in its ways."""
+    found: _Relations = {}
+    for key, rows in relations.items():
+        mine = [Relation(source, tuple(one for one in ways if one in provenances)) for source, ways in rows]
+        found[key] = tuple(row for row in mine if row.provenances)
+    return found
+
+
+def _proven(repository: str, root: bytes | None, section: dict[str, Any] | None, inbound: _Relations) -> GraphReader:
     if root is None:
         raise RejectedError("withdrawn", f"{repository} was withdrawn at that entry")
     if root == EMPTY_GRAPH_ROOT:
         return EmptyGraph(repository)
     if section is None:
         raise RejectedError("graph-not-shown", f"the bundle shows nothing of a graph of {repository}")
-    return ProvenGraph(repository, root, section)
+    return ProvenGraph(repository, root, section, inbound)
 
 
 def _compare(stated: Answer, shown: Answer) -> None:

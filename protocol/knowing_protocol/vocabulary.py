@@ -111,6 +111,11 @@ CONFIDENCE: Final[dict[Provenance, float]] = {
 }
 
 
+SOURCE_PROVENANCES: Final = frozenset((Provenance.AST_RESOLVED.value, Provenance.AST_INFERRED.value))
+"""How the edges of a source graph were observed; every other way belongs to the overlay."""
+OVERLAY_PROVENANCES: Final = frozenset(one.value for one in Provenance) - SOURCE_PROVENANCES
+
+
 def trace_provenance(observations: int) -> Provenance:
     """The tier of an edge seen in that many traces."""
     if observations >= 1000:

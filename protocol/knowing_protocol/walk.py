@@ -1,9 +1,10 @@
 """The walk: from a canonical path, over what repositories publish, to the definitions it can mean.
 
-Take the longest published prefix; then for each further step go to the member, else through the bases in method
-resolution order, `()` through returns or to an instance, star imports last; through third repositories where a target
-is somebody else's name. One walker serves resolution, proving and verifying: a prover walks over a graph that records
-what was asked, a verifier over a graph that knows only what was proven, and both ask exactly the same.
+Take the longest published prefix, whose root must be published too; then for each further step go to the member, else
+through the bases in method resolution order, `()` through returns or to an instance, star imports last; through third
+repositories where a target is somebody else's name. One walker serves resolution, proving and verifying: a prover
+walks over a graph that records what was asked, a verifier over a graph that knows only what was proven, and both ask
+exactly the same.
 
 An outcome is *open* where something on the way is not known: then the path may mean more than was found. Nothing is
 ever guessed, and names are never compared by their last part.
@@ -27,6 +28,10 @@ from knowing_protocol.vocabulary import NodeKind
 MAX_STEPS: Final = 32  # on one way
 MAX_WORK: Final = 512  # on all ways of a walk together, those to its bases and star imports included
 MAX_NESTING: Final = 12
+
+ROOTED: Final = frozenset(("python", "npm", "go", "rust"))
+"""Schemes in which a name counts as published only where its root module, package or crate is: one lookup then tells
+that a library is not in scope, however long its names are."""
 
 _TYPES: Final = frozenset((NodeKind.TYPE.value, NodeKind.INTERFACE.value))
 _VALUES: Final = frozenset((NodeKind.VAR.value, NodeKind.CONST.value, NodeKind.FIELD.value))
@@ -129,16 +134,22 @@ class _Walker:
         if path.steps and path.steps[-1] is WILDCARD:
             self.outcome.open.add(WILDCARD_IMPORT)
             return
-        for prefix, consumed in prefixes_of(path):
+        if in_standard_library(path):  # nobody else can publish its names
+            if CALL not in path.steps or is_builtin_instance_member(path):
+                self.outcome.standard = True
+            else:
+                self.outcome.open.add(UNKNOWN_RESULT)
+            return
+        prefixes = prefixes_of(path)
+        if path.scheme in ROOTED and not self._published(prefixes[-1][0]):
+            prefixes = []
+        for prefix, consumed in prefixes:
             places = self._published(prefix)
             if places:
                 for place in places:
                     self._go(place, path.steps[consumed:])
                 return
-        if in_standard_library(path) and (CALL not in path.steps or is_builtin_instance_member(path)):
-            self.outcome.standard = True
-        else:
-            self.outcome.open.add(UNPUBLISHED)
+        self.outcome.open.add(UNPUBLISHED)
 
     def _published(self, name: str) -> list[_Place]:
         """What a name leads to, over all graphs; a manifest's claim goes before names that nobody claims."""

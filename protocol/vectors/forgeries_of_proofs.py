@@ -87,7 +87,7 @@ def denied_call(shown: Callable[[MerkleMap, bytes], bytes]) -> Case:
     statement.update(claim="no-relation", source=caller._asdict(), callers=[])
     section = bundle["graphs"][0]
     section["top"] = encoded(prove_map(source.top, [key for key, _ in source.top]))
-    for name in ("edges", "nodes"):
+    for name in ("edges", "nodes", "inbound"):
         section["maps"][name] = encoded(prove_map(source.maps[name], [key for key, _ in source.maps[name]]))
     key = relation_hash(node_hash(*caller), node_hash(*callee), "calls")
     types, tree = source.package_types["shop"], source.branches["shop"]["calls"]
@@ -97,7 +97,8 @@ def denied_call(shown: Callable[[MerkleMap, bytes], bytes]) -> Case:
     symbols = section["symbols"]
     target = symbols.index(list(callee[1:]))
     section["sets"] = [["calls", target, callers.root.hex(), size, encoded(prove_map(callers, [key]))]]
-    section["relations"] = [[symbols.index(list(caller[1:])), target, "calls", ["ast_resolved"]]]
+    symbols.append(list(caller[1:]))
+    section["relations"] = [[len(symbols) - 1, target, "calls", ["ast_resolved"]]]
     return case(bundle, node.trusted())
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import positive
@@ -47,12 +46,12 @@ def provenance_changed_in_the_statement_alone() -> Case:
     return on_statement(positive.relation, lambda statement: statement.update(provenances=["scip_resolved"]))
 
 
-@rejected("statement-callers")
+@rejected("inbound-incomplete")
 def caller_dropped() -> Case:
     return on_statement(positive.callers, lambda statement: statement["callers"].pop())
 
 
-@rejected("statement-callers")
+@rejected("inbound-incomplete")
 def caller_added() -> Case:
     def add(statement: dict[str, Any]) -> None:
         statement["callers"].append({**statement["callers"][-1], "name": "zealous"})
@@ -60,7 +59,7 @@ def caller_added() -> Case:
     return on_statement(positive.callers, add)
 
 
-@rejected("statement-callers")
+@rejected("inbound-doubled")
 def caller_doubled() -> Case:
     return on_statement(positive.callers, lambda statement: statement["callers"].append(statement["callers"][-1]))
 
@@ -68,31 +67,6 @@ def caller_doubled() -> Case:
 @rejected("statement-callers")
 def callers_reordered() -> Case:
     return on_statement(positive.callers, lambda statement: statement["callers"].reverse())
-
-
-def with_inbound(change: Callable[[list[Any]], object]) -> Case:
-    """The callers within one repository, with the rows of the inbound record changed."""
-    return changed(positive.callers_in_one_repository(), lambda parts: change(parts["graphs"][0]["inbound"][0][2]))
-
-
-@rejected("inbound-incomplete")
-def caller_dropped_from_its_record() -> Case:
-    return with_inbound(lambda rows: rows.pop())
-
-
-@rejected("inbound-incomplete")
-def caller_added_to_its_record() -> Case:
-    return with_inbound(lambda rows: rows.append([0, ["ast_resolved"]]))
-
-
-@rejected("inbound-doubled")
-def caller_doubled_in_its_record() -> Case:
-    return with_inbound(lambda rows: rows.append(rows[0]))
-
-
-@rejected("inbound-record-missing")
-def inbound_record_left_out() -> Case:
-    return changed(positive.callers_in_one_repository(), lambda parts: parts["graphs"][0].pop("inbound"))
 
 
 @rejected("alias_of-incomplete")
@@ -131,7 +105,7 @@ def member_of_a_names_set_left_out() -> Case:
     return changed(positive.callers_none_but_undecided(), leave_out)
 
 
-@rejected("statement-undecided")
+@rejected("inbound-incomplete")
 def undecided_member_passed_off_as_excluded() -> Case:
     return on_statement(positive.callers_none_but_undecided, lambda statement: statement.update(undecided=[]))
 
@@ -145,6 +119,31 @@ def reason_of_an_undecided_member_changed() -> Case:
 
 
 @rejected("statement-callers")
+def caller_of_another_target() -> Case:
+    """A caller that has another name for the symbol than it uses."""
+
+    def change(statement: dict[str, Any]) -> None:
+        statement["callers"].append({**statement["callers"][0], "name": "zealous", "via": "python://no.where"})
+
+    return on_statement(positive.callers, change)
+
+
+@rejected("inbound-incomplete")
+def place_of_an_undecided_member_dropped() -> Case:
+    return on_statement(
+        positive.callers_none_but_undecided, lambda statement: statement["undecided"][0]["sources"].pop()
+    )
+
+
+@rejected("inbound-incomplete")
+def provenance_of_a_caller_changed() -> Case:
+    def change(statement: dict[str, Any]) -> None:
+        statement["callers"][0]["provenances"] = ["ast_inferred", "ast_resolved"]
+
+    return on_statement(positive.callers, change)
+
+
+@rejected("statement-callers")
 def caller_passed_off_as_undecided() -> Case:
     def change(statement: dict[str, Any]) -> None:
         caller = statement["callers"].pop()
@@ -154,7 +153,7 @@ def caller_passed_off_as_undecided() -> Case:
                 "type": "calls",
                 "target": caller["via"],
                 "reason": "the receiver's type is not known",
-                "sources": [[caller["package"], caller["name"], caller["kind"]]],
+                "sources": [[caller["package"], caller["name"], caller["kind"], caller["provenances"]]],
             }
         )
 

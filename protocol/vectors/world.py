@@ -252,6 +252,7 @@ def tools() -> Builder:
 def shop() -> Builder:
     """An application: calls by two names, through a factory's type, into the standard library, and untyped."""
     made = Builder(SHOP)
+    made.alias("python://shop", made.node("shop", "", "file"))
     checkout = made.node("shop/cart", "checkout")
     refund = made.node("shop/cart", "refund")
     made.edge(checkout, "python://payments.charge")
