@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import sys
 from array import array
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
 from itertools import islice, pairwise
@@ -34,7 +34,6 @@ Change: TypeAlias = tuple[bytes, bytes | None, bytes | None]  # key, old value, 
 KEY_BITS: Final = 256
 _BYTE: Final = [bytes([value]) for value in range(256)]
 _INNER_PREFIXES: Final = [[b"\1" + level + depth for depth in _BYTE] for level in _BYTE[:64]]
-_LEAF_BYTES: Final = 66
 _NOTHING: Final = (b"", b"")
 _LARGE: Final = 256  # from here on, building buckets again is cheaper than keeping every node
 
@@ -75,7 +74,7 @@ def first_difference(a: bytes, b: bytes) -> int:
     return KEY_BITS - (int.from_bytes(a, "big") ^ int.from_bytes(b, "big")).bit_length()
 
 
-def _join(level: int, nodes: Iterator[Node], depths: Iterable[int]) -> Node:
+def _join(level: int, nodes: Iterator[Leaf] | Iterator[Node], depths: Iterable[int]) -> Node:
     """The tree over nodes in key order, given the first differing bit of each pair of neighbours.
 
     `waiting[d]` is a finished left side that waits for its right side at depth d; `under[d]` is the next shallower
@@ -108,81 +107,88 @@ def _depths(keys: Sequence[bytes]) -> list[int]:
     return [KEY_BITS - (a ^ b).bit_length() for a, b in pairwise(numbers)]
 
 
-def _build_small(level: int, messages: Sequence[bytes]) -> Node:
-    """The whole tree over sorted leaf messages."""
-    hasher = sha256
-    leaves: list[Node] = [(hasher(message).digest(), message[2:34], message[34:]) for message in messages]
-    return _join(level, iter(leaves), _depths([leaf[1] for leaf in leaves if len(leaf) == 3]))
+def _build_small(level: int, records: Sequence[bytes]) -> Node:
+    """The whole tree over sorted records, each a key followed by its value."""
+    hasher, prefix = sha256, b"\0" + _BYTE[level]
+    leaves: list[Leaf] = [(hasher(prefix + record).digest(), record[:32], record[32:]) for record in records]
+    return _join(level, iter(leaves), _depths([leaf[1] for leaf in leaves]))
 
 
-def _build_large(level: int, messages: list[bytes]) -> tuple[Node, Loader]:
-    """The top of the tree over sorted leaf messages, and the loader of the buckets below it.
+def _build_large(level: int, records: list[bytes]) -> tuple[Node, Loader]:
+    """The top of the tree over sorted records, and the loader of the buckets below it.
 
     Keeping 200,000 node tuples costs more than hashing them. So the lower nodes are hashed and forgotten; a bucket of
-    about a dozen keys is built again when a walk enters it, and from then on an update keeps it.
+    about six keys is built again when a walk enters it, and from then on an update keeps it.
     """
-    bits = min(len(messages).bit_length() - 4, 64)
-    joined = b"".join(messages)
-    roots: list[Node] = []
-    prefixes = _INNER_PREFIXES[level]
+    bits = min(len(records).bit_length() - 3, 64)
+    prefix = b"\0" + _BYTE[level]
+    joined = prefix.join([b"", *records])  # fresh copies in key order are nearer than the scattered originals
+    width, lengths = _differing_lengths(joined, records)
+    # As in `_join`, but by length (the bits from the first differing one on), which saves a subtraction for each key.
+    prefixes = [_INNER_PREFIXES[level][width - length & 255] for length in range(width + 1)]
+    waiting = [b""] * (width + 1)
+    under = [0] * (width + 1)
+    longest = width - bits
+    bottom = top = width + 1
     hasher = sha256
-    waiting = [b""] * KEY_BITS
-    under = [-1] * KEY_BITS
-    top = -1
-    starts = [0]
-    leaves = iter_unpack(f"{_LEAF_BYTES}s", joined)  # fresh copies in key order are nearer than the scattered originals
-    current = hasher(next(leaves)[0]).digest()
-    depths = _depths_of_joined(joined, messages)
-    for index, (depth, (message,)) in enumerate(zip(depths, leaves, strict=True), 1):
-        while top > depth:
+    roots: list[Node] = []
+    messages = iter_unpack("66s", joined)
+    (first,) = next(messages)
+    current = hasher(first).digest()
+    for length, (message,) in zip(lengths, messages, strict=True):
+        while top < length:
             current = hasher(waiting[top] + current).digest()
             top = under[top]
-        if depth < bits:
-            roots.append((current, messages[starts[-1]][2:34]))
-            starts.append(index)
+        if length > longest:  # the neighbours are in different buckets
+            roots.append((current, first[2:34]))
+            first = message
         else:
-            waiting[depth] = prefixes[depth] + current
-            under[depth] = top
-            top = depth
+            waiting[length] = prefixes[length] + current
+            under[length] = top
+            top = length
         current = hasher(message).digest()
-    while top >= 0:
+    while top < bottom:
         current = hasher(waiting[top] + current).digest()
         top = under[top]
-    roots.append((current, messages[starts[-1]][2:34]))
-    starts.append(len(messages))
+    roots.append((current, first[2:34]))
 
     def load(stub: Stub) -> Leaf | Inner:
-        start = bisect_left(messages, messages[0][:2] + stub[1])
-        node = _build_small(level, messages[start : starts[bisect_right(starts, start)]])
+        start = bisect_left(records, stub[1])
+        after = ((int.from_bytes(stub[1], "big") >> (KEY_BITS - bits)) + 1) << (KEY_BITS - bits)
+        end = bisect_left(records, after.to_bytes(32, "big")) if after >> KEY_BITS == 0 else len(records)
+        node = _build_small(level, records[start:end])
         assert len(node) != 2
         return node
 
-    return _join(level, iter(roots), (depth for depth in depths if depth < bits)), load
+    return _join(level, iter(roots), (width - length for length in lengths if length > longest)), load
 
 
-def _depths_of_joined(joined: bytes, messages: Sequence[bytes]) -> list[int]:
-    """As `_depths`, from leaf messages in one piece: eight columns of bytes become 64-bit numbers without a loop."""
-    columns = bytearray(8 * len(messages))
+def _differing_lengths(joined: bytes, records: Sequence[bytes]) -> tuple[int, list[int]]:
+    """For each pair of neighbours, how many bits there are from their first differing one to the end of `width` bits.
+
+    Eight columns of bytes become 64-bit numbers without a loop, and 64 bits tell almost all keys apart.
+    """
+    columns = bytearray(8 * len(records))
     for column in range(8):
-        columns[column::8] = joined[2 + column :: _LEAF_BYTES]
+        columns[column::8] = joined[2 + column :: 66]
     leading = array("Q", bytes(columns))
     if sys.byteorder == "little":
         leading.byteswap()
     numbers = leading.tolist()
-    depths = [64 - length for length in map(int.bit_length, map(xor, numbers, islice(numbers, 1, None)))]
-    if 64 in depths:  # neighbours that agree in all of them: rare unless somebody made them so
-        return _depths([message[2:34] for message in messages])
-    return depths
+    lengths = list(map(int.bit_length, map(xor, numbers, islice(numbers, 1, None))))
+    if 0 not in lengths:
+        return 64, lengths
+    return KEY_BITS, [KEY_BITS - depth for depth in _depths([record[:32] for record in records])]
 
 
-def _leaf_messages(level: int, content: Mapping[bytes, bytes]) -> list[bytes]:
-    """What the leaves hash, in key order: all start alike, so sorting the messages sorts the keys."""
-    return sorted(map(add, map((b"\0" + _BYTE[level]).__add__, content), content.values()))
+def _records(content: Mapping[bytes, bytes]) -> list[bytes]:
+    """Keys followed by their values, sorted."""
+    return sorted(map(add, content, content.values()))
 
 
 def build(level: int, content: Mapping[bytes, bytes]) -> Node | None:
     """The whole tree of a map, from items in any order."""
-    return _build_small(level, _leaf_messages(level, content)) if content else None
+    return _build_small(level, _records(content)) if content else None
 
 
 def build_top(level: int, buckets: Mapping[bytes, bytes]) -> Node | None:
@@ -378,7 +384,7 @@ class MerkleMap:
         """The map with that content."""
         if len(content) < _LARGE:
             return cls(level, build(level, content))
-        return cls(level, *_build_large(level, _leaf_messages(level, content)))
+        return cls(level, *_build_large(level, _records(content)))
 
     @property
     def root(self) -> bytes:

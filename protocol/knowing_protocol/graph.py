@@ -33,7 +33,7 @@ from knowing_protocol.hashing import (
     tagged,
 )
 from knowing_protocol.paths import last_segments, local_last_segment, parse_path
-from knowing_protocol.records import Alias, Edge, Facts, File, Member, Records, facts_to_json
+from knowing_protocol.records import Alias, Edge, Facts, File, Member, Records, canonical_facts, facts_to_json
 from knowing_protocol.vocabulary import Coverage, NodeKind
 
 
@@ -243,13 +243,16 @@ class Graph:
     """One graph of one repository in memory: its maps, and the answers of `GraphReader`."""
 
     def __init__(self, repo: str, records: Records) -> None:
-        """Build every map. Records may repeat; edges must have a known source in this repository."""
+        """Build every map. Records may repeat, and every node that they refer to must be among them."""
         self.repo = repo
         self._ids = {node_hash(*node): node for node in records.nodes}
         for node in records.nodes:
-            if node.kind != NodeKind.EXTERNAL and node.repo != repo:
-                raise InvalidNameError(f"the node {node.name} is of {node.repo}, not of {repo}")
-        self._facts = {key: facts for key, facts in records.facts.items() if facts != NO_FACTS}
+            home = ("", "") if node.kind == NodeKind.EXTERNAL else (repo, node.package)
+            if (node.repo, node.package) != home:
+                raise InvalidNameError(f"the node {node.name} is of {node.repo or 'nowhere'}, not of {repo}")
+        self._facts = {key: canonical_facts(facts) for key, facts in records.facts.items() if facts != NO_FACTS}
+        for key in self._facts:
+            self._id(key)
         self._build_edges(records.edges)
         self._build_names(records.aliases, records.members)
         self.maps: dict[str, MerkleMap] = {
@@ -302,6 +305,8 @@ class Graph:
         named: dict[bytes, dict[bytes, bytes]] = defaultdict(dict)
         self._sources: dict[tuple[str, bytes], list[bytes]] = defaultdict(list)
         for (source, target, edge_type), found in self._provenances.items():
+            if self._id(source).kind == NodeKind.EXTERNAL:
+                raise InvalidNameError("an edge starts at a name from outside")
             relation = relation_hash(source, target, edge_type)
             digest = relation_digest(edge_hash(source, target, edge_type, one) for one in found)
             branches[self._id(source).package][edge_type][relation] = digest
@@ -335,6 +340,7 @@ class Graph:
     def _build_names(self, aliases: Iterable[Alias], members: Iterable[Member]) -> None:
         claims: dict[str, dict[bytes, bool]] = defaultdict(dict)
         for name, target, claimed in aliases:
+            self._id(target)
             claims[name][target] = claimed or claims[name].get(target, False)
         self._aliases = dict(claims)
         self.alias_sets = {
@@ -352,6 +358,7 @@ class Graph:
             for target in targets:
                 names_of[target][external_hash(name)] = name
         for owner, name, target in members:
+            self._id(owner)
             owned[owner, name].add(target)
             if target_segments(self._id(target)) != {name}:
                 names_of[target][member_key(owner, name)] = RenamedMember(self._id(owner), name)

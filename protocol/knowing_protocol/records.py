@@ -148,10 +148,19 @@ def facts_to_json(facts: Facts) -> dict[str, Any]:
     """Facts as they are hashed."""
     return {
         "bases": [_plain(one) for one in facts.bases],
-        "returns": sorted((_plain(one) for one in set(facts.returns)), key=_type_order),
+        "returns": [_plain(one) for one in _sorted_types(facts.returns)],
         "stars": list(facts.stars),
-        "types": sorted((_plain(one) for one in set(facts.types)), key=_type_order),
+        "types": [_plain(one) for one in _sorted_types(facts.types)],
     }
+
+
+def canonical_facts(facts: Facts) -> Facts:
+    """The same facts in the order in which they are hashed."""
+    return facts._replace(returns=_sorted_types(facts.returns), types=_sorted_types(facts.types))
+
+
+def _sorted_types(types: tuple[TypeRef, ...]) -> tuple[TypeRef, ...]:
+    return tuple(sorted(set(types), key=lambda one: _type_order(_plain(one))))
 
 
 def facts_from_json(value: Any, place: str) -> Facts:
