@@ -44,7 +44,7 @@ def run(path: str, trust_path: str | None, *, as_json: bool, verifier: Verifier 
     try:
         trust: Trust | None = None
         if trust_path is not None:
-            trust = parse_trust(read_file(trust_path, MAX_TRUST_BYTES))
+            trust = parse_trust(read_file(trust_path, MAX_TRUST_BYTES), verifier)
         report = verify_bundle(read_file(path, MAX_BUNDLE_BYTES), trust, verifier)
     except KnowingError as error:
         # A trust file that cannot be used is the user's mistake, not a verdict on the bundle.

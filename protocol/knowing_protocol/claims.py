@@ -11,21 +11,23 @@ provably another symbol, or not excluded, and then it is listed with the symbols
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
-from knowing_protocol.errors import RejectedError
-from knowing_protocol.graph import GraphReader, Relation, RenamedMember, target_segments
+from knowing_protocol.errors import InvalidNameError, RejectedError
+from knowing_protocol.graph import REPUBLISHED, GraphReader, Relation, RenamedMember, target_segments
 from knowing_protocol.hashing import NodeId, external
-from knowing_protocol.paths import ANY_NAME, CALL, WILDCARD, Path, is_path, parse_path
+from knowing_protocol.paths import ANY_NAME, WILDCARD, Path, alternatives, is_path, is_plain, parse_path, plain_prefixes
 from knowing_protocol.standard_library import in_standard_library
 from knowing_protocol.vocabulary import NodeKind
-from knowing_protocol.walk import UNPUBLISHED, Outcome, walk
+from knowing_protocol.walk import UNPUBLISHED, WILDCARD_IMPORT, Outcome, walk
 
 NODE, NO_NODE, RELATION, NO_RELATION, CALLERS = "node", "no-node", "relation", "no-relation", "callers"
 CLAIMS: Final = (NODE, NO_NODE, RELATION, NO_RELATION, CALLERS)
 
 _CONSTRUCTORS: Final = frozenset(("__init__", "__new__", "constructor", "<init>"))
+_IMPLICIT: Final = re.compile(r"__\w+__")  # methods that operators and statements call without naming them
 
 
 class Question(NamedTuple):
@@ -82,6 +84,7 @@ class Answer(NamedTuple):
 
 def decide(question: Question, graphs: Sequence[GraphReader]) -> Answer:
     """The answer to a question over the graphs in scope, one for each repository; refuses what does not hold."""
+    _check_shape(question)
     if question.claim in (NODE, NO_NODE):
         return _decide_node(question, graphs)
     if question.claim == RELATION:
@@ -89,6 +92,19 @@ def decide(question: Question, graphs: Sequence[GraphReader]) -> Answer:
     if question.claim == NO_RELATION:
         return _decide_no_relation(question, graphs)
     return _decide_callers(question, graphs)
+
+
+def _check_shape(question: Question) -> None:
+    """That a question has the parts that its claim needs, and no others."""
+    about_relation = question.claim in (RELATION, NO_RELATION)
+    if (
+        (question.source is not None) != about_relation
+        or (question.via is not None and question.claim != RELATION)
+        or (about_relation and len(question.types) != 1)
+        or (question.claim in (NODE, NO_NODE) and question.types)
+        or (question.claim == CALLERS and not question.types)
+    ):
+        raise RejectedError("malformed-question", "the statement has parts that its claim does not, or lacks some")
 
 
 def _graph_of(node: NodeId, graphs: Sequence[GraphReader], what: str) -> GraphReader:
@@ -153,14 +169,11 @@ def _decide_no_relation(question: Question, graphs: Sequence[GraphReader]) -> An
 
 
 def _source_symbol_type(question: Question) -> tuple[NodeId, NodeId, str]:
-    if question.source is None or len(question.types) != 1:
-        raise RejectedError("malformed-question", "a relation has one source and one type")
+    assert question.source is not None
     return question.source, question.symbol, question.types[0]
 
 
 def _decide_callers(question: Question, graphs: Sequence[GraphReader]) -> Answer:
-    if not question.types:
-        raise RejectedError("malformed-question", "a question about callers names at least one edge type")
     subject = _Subject(question.symbol, graphs)
     callers: list[Caller] = []
     undecided: list[Undecided] = []
@@ -220,20 +233,24 @@ class _Subject:
         self.graphs = graphs
         self.names: set[str] = set()
         self.segments = set(target_segments(symbol))
-        if self.segments & _CONSTRUCTORS:
-            raise RejectedError("subject-constructor", "a constructor is called through its type: ask about the type")
         if symbol.kind == NodeKind.EXTERNAL:
             self._check_outside(symbol.name)
             self.names.add(symbol.name)
         elif not _graph_of(symbol, graphs, "symbol").has_node(symbol):
             raise RejectedError("subject-absent", "its repository does not define the symbol asked about")
+        self.standard = symbol.kind == NodeKind.EXTERNAL and in_standard_library(parse_path(symbol.name))
         self._close()
-        self.standard = any(in_standard_library(parse_path(name)) for name in self.names)
+        if self.segments & _CONSTRUCTORS:
+            raise RejectedError("subject-implicit", "a constructor is called through its type: ask about the type")
+        if symbol.kind == NodeKind.METHOD and any(map(_IMPLICIT.fullmatch, self.segments)):
+            raise RejectedError(
+                "subject-implicit", "the method is called without being named, so callers are not known"
+            )
 
     def _check_outside(self, name: str) -> None:
         """That a name from outside is a plain name which no repository in scope defines, or should define."""
         path = parse_path(name)
-        if not _is_plain(path):
+        if not is_plain(path):
             raise RejectedError("subject-not-a-name", "the symbol asked about is a path through types, not a name")
         outcome = walk(path, self.graphs)
         if outcome.definitions or outcome.names != {name}:
@@ -242,19 +259,48 @@ class _Subject:
             raise RejectedError("subject-undefined", "a repository in scope should define the name and does not")
 
     def _close(self) -> None:
-        """Every name of the symbol, of its names, and so on, in all graphs."""
+        """Every name of the symbol, of its names, and so on, in all graphs.
+
+        A name may be published anew by a path that leads to the symbol without being one of its names (through a star
+        import, a type, a module's other name). Such paths end like the symbol or one of its names, and each is
+        classified: what leads here lends its names, what may lead here lends their last segments.
+        """
         waiting = [self.symbol]
+        looked_at: set[str] = set()
         while waiting:
-            target = waiting.pop()
-            for graph in self.graphs:
-                for name in graph.aliases_of(target):
+            while waiting:
+                target = waiting.pop()
+                for name in self._names_of(target):
                     if isinstance(name, RenamedMember):
                         self.segments.add(name.name)
                     elif name not in self.names:
                         self.names.add(name)
+                        self.segments |= target_segments(external(name))
                         waiting.append(external(name))
-        for name in self.names:
-            self.segments |= target_segments(external(name))
+            for segment in sorted(self.segments - looked_at):
+                looked_at.add(segment)
+                for graph in self.graphs:
+                    for target in graph.named(REPUBLISHED, segment):
+                        self._republish(target, waiting)
+            if not waiting and self.segments - looked_at:
+                waiting = [self.symbol]
+
+    def _names_of(self, target: NodeId) -> list[str | RenamedMember]:
+        return [name for graph in self.graphs for name in graph.aliases_of(target)]
+
+    def _republish(self, target: NodeId, waiting: list[NodeId]) -> None:
+        if target.name in self.names:
+            return
+        same: dict[NodeId, bool] = {}
+        undecided: dict[NodeId, str] = {}
+        self._classify(target, same, undecided)
+        if target in same:
+            self.names.add(target.name)
+            waiting.append(target)
+        elif target in undecided:
+            for name in self._names_of(target):
+                last = {name.name} if isinstance(name, RenamedMember) else target_segments(external(name))
+                self.segments |= last
 
     def own_targets(self, graph: GraphReader) -> list[NodeId]:
         """The targets that are the symbol by identity: its node at home, its names everywhere."""
@@ -281,8 +327,15 @@ class _Subject:
             same[target] = bool(others or outcome.open)
         elif outcome.open:
             undecided[target] = min(outcome.open)
-        elif outcome.standard and self.standard:
+        elif outcome.standard and (self.standard or self._home_publishes(target)):
             undecided[target] = "the standard library may know it under both names"
+
+    def _home_publishes(self, target: NodeId) -> bool:
+        """Whether the symbol's own repository publishes the root of a standard library name, as backports do."""
+        roots = {plain_prefixes(path)[-1][0] for path in alternatives(parse_path(target.name))}
+        return any(
+            graph.alias(root) for graph in self.graphs if graph.repo == self.symbol.repo for root in sorted(roots)
+        )
 
     def _outcome(self, path: Path) -> Outcome:
         """Where a path leads; a wildcard leads wherever one of the symbol's last segments does."""
@@ -290,20 +343,13 @@ class _Subject:
             return walk(path, self.graphs)
         together = Outcome()
         for segment in sorted(self.segments):
-            outcome = walk(Path(path.scheme, path.heads, (*path.steps[:-1], segment)), self.graphs)
-            together.definitions |= outcome.definitions
-            together.names |= outcome.names
-            together.standard |= outcome.standard
-            together.open |= outcome.open
+            try:
+                together.take(walk(Path(path.scheme, path.heads, (*path.steps[:-1], segment)), self.graphs))
+            except InvalidNameError:  # no name of the symbol can follow this path
+                together.open.add(WILDCARD_IMPORT)
         return together
-
-
-def _is_plain(path: Path) -> bool:
-    return (
-        len(path.heads) == 1 and path.scheme != "unresolved" and CALL not in path.steps and WILDCARD not in path.steps
-    )
 
 
 def is_symbol_path(text: str) -> bool:
     """Whether a text names a symbol from outside: a plain canonical path."""
-    return is_path(text) and _is_plain(parse_path(text))
+    return is_path(text) and is_plain(parse_path(text))

@@ -3,6 +3,7 @@
     edges     package -> edge type -> relation => digest of its edge hashes
     inbound   (edge type, target) => root and size of the set of its relations
     names     (edge type, last segment of the target) => root and size of the map of targets so named => inbound value
+              (`alias`, last segment) => the same of names from outside that are published anew => alias_of value
     nodes     node => digest of its identity
     aliases   alias => set of targets               alias_of  target => set of its aliases and renamed members
     members   (owner, name) => set of targets       facts     node => digest of its type facts
@@ -24,6 +25,7 @@ from knowing_protocol.encoding import canonical_json
 from knowing_protocol.errors import InvalidNameError
 from knowing_protocol.hashing import (
     NodeId,
+    check_part,
     edge_hash,
     external_hash,
     node_hash,
@@ -32,9 +34,10 @@ from knowing_protocol.hashing import (
     set_digest,
     tagged,
 )
-from knowing_protocol.paths import last_segments, local_last_segment, parse_path
+from knowing_protocol.paths import ANY_NAME, is_plain, last_segments, local_last_segment, parse_path, plain_prefixes
 from knowing_protocol.records import Alias, Edge, Facts, File, Member, Records, canonical_facts, facts_to_json
-from knowing_protocol.vocabulary import Coverage, NodeKind
+from knowing_protocol.standard_library import in_standard_library
+from knowing_protocol.vocabulary import Coverage, EdgeType, NodeKind, Provenance, member
 
 
 class Level(IntEnum):
@@ -160,6 +163,17 @@ def target_segments(node: NodeId) -> frozenset[str]:
     return frozenset((local_last_segment(node.name),))
 
 
+REPUBLISHED = "alias"
+"""In place of an edge type in `names`: names from outside that a repository publishes under names of its own."""
+
+
+def republished_segments(node: NodeId) -> frozenset[str]:
+    """The last segments under which a target of aliases stands in `names`; results of calls have no name to share."""
+    if node.kind != NodeKind.EXTERNAL:
+        return frozenset()
+    return last_segments(parse_path(node.name)) - {ANY_NAME}
+
+
 def graph_map(roots: Mapping[str, bytes]) -> MerkleMap:
     """The map of the named maps; its root is the graph root."""
     if roots.keys() != MAP_LEVELS.keys():
@@ -211,7 +225,7 @@ class GraphReader(Protocol):
         """All relations of a type to a target, sorted by source."""
 
     def named(self, edge_type: str, segment: str) -> tuple[NodeId, ...]:
-        """All targets of a type that end in a segment, sorted."""
+        """All targets of a type, or `REPUBLISHED`, that end in a segment, sorted."""
 
     def alias(self, name: str) -> tuple[AliasTarget, ...]:
         """What a canonical name leads to in this repository, sorted."""
@@ -227,6 +241,11 @@ class GraphReader(Protocol):
 
 
 NO_FACTS = Facts()
+ROOTED = frozenset(("python", "npm", "go", "rust"))
+"""Schemes in which a name is published only together with its root module, package or crate: one lookup then tells
+that a library is not in scope, however long its names are."""
+_EDGE_TYPES = frozenset(one.value for one in EdgeType)
+_PROVENANCES = frozenset(one.value for one in Provenance)
 
 
 def set_map(level: int, members: Iterable[bytes]) -> MerkleMap:
@@ -246,7 +265,10 @@ class Graph:
         """Build every map. Records may repeat, and every node that they refer to must be among them."""
         self.repo = repo
         self._ids = {node_hash(*node): node for node in records.nodes}
-        for node in records.nodes:
+        for node in self._ids.values():
+            member(NodeKind, node.kind)
+            for part in node:
+                check_part(part, "a part of a node")
             home = ("", "") if node.kind == NodeKind.EXTERNAL else (repo, node.package)
             if (node.repo, node.package) != home:
                 raise InvalidNameError(f"the node {node.name} is of {node.repo or 'nowhere'}, not of {repo}")
@@ -298,6 +320,8 @@ class Graph:
     def _build_edges(self, edges: Iterable[Edge]) -> None:
         provenances: dict[tuple[bytes, bytes, str], set[str]] = defaultdict(set)
         for source, target, edge_type, provenance in edges:
+            if edge_type not in _EDGE_TYPES or provenance not in _PROVENANCES:
+                raise InvalidNameError(f"{edge_type[:40]!r} by {provenance[:40]!r} is no edge type and provenance")
             provenances[source, target, edge_type].add(provenance)
         self._provenances = {key: tuple(sorted(found)) for key, found in provenances.items()}
         branches: dict[str, dict[str, dict[bytes, bytes]]] = defaultdict(lambda: defaultdict(dict))
@@ -340,8 +364,16 @@ class Graph:
     def _build_names(self, aliases: Iterable[Alias], members: Iterable[Member]) -> None:
         claims: dict[str, dict[bytes, bool]] = defaultdict(dict)
         for name, target, claimed in aliases:
+            if not is_plain(parse_path(name)):
+                raise InvalidNameError(f"{name[:80]} cannot be published: it is a path through types, not a name")
+            if claimed and in_standard_library(parse_path(name)):
+                raise InvalidNameError(f"{name[:80]} cannot be claimed: it is of the language's standard library")
             self._id(target)
             claims[name][target] = claimed or claims[name].get(target, False)
+        for name in claims:
+            path = parse_path(name)
+            if path.scheme in ROOTED and plain_prefixes(path)[-1][0] not in claims:
+                raise InvalidNameError(f"{name[:80]} is published without its root")
         self._aliases = dict(claims)
         self.alias_sets = {
             external_hash(name): (
@@ -368,9 +400,15 @@ class Graph:
             for (owner, name), targets in owned.items()
         }
         self._names_of = dict(names_of)
+        republished: dict[bytes, dict[bytes, bytes]] = defaultdict(dict)
         self.alias_of_sets = {
             target: (set_map(Level.ALIAS_OF_SET, found), len(found)) for target, found in names_of.items()
         }
+        for target, found_set in self.alias_of_sets.items():
+            for segment in republished_segments(self._id(target)):
+                republished[names_key(REPUBLISHED, segment)][target] = set_value(*found_set)
+        for key, found in republished.items():
+            self.names_sets[key] = (MerkleMap.of(Level.NAMES_SET, found), len(found))
 
     def _id(self, key: bytes) -> NodeId:
         try:

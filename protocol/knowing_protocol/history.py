@@ -176,7 +176,9 @@ def checkpoint_time(checkpoint: Checkpoint) -> int:
     """When a checkpoint says that it was signed."""
     for line in checkpoint.extensions:
         digits = line.removeprefix(_TIME_EXTENSION)
-        if line.startswith(_TIME_EXTENSION) and digits.isascii() and digits.isdigit() and len(digits) <= 15:
+        if line.startswith(_TIME_EXTENSION):
+            if not (digits.isascii() and digits.isdigit() and len(digits) <= 15) or str(int(digits)) != digits:
+                break
             return int(digits)
     raise MalformedError("the checkpoint does not say when it was signed", code="checkpoint-time")
 

@@ -2,8 +2,9 @@
 
 A node's id is the hash of its first key. A rotation is a note signed by the old and the new key and names the size of
 the log up to which the old one signs. A revocation names the last size that a key may have signed; any key of the
-node may sign it, because it can only take away. A new epoch is a note that names the last checkpoint of the old one.
-`knowing-attest/v1` lets another node say of an entry that it checked its hashes or reproduced its root.
+node may sign it, because it can only take away. A revoked key hands over to no other, so a rotation stands before the
+revocation. A new epoch is a note that names the last checkpoint of the old one. `knowing-attest/v1` lets another node
+say of an entry that it checked its hashes or reproduced its root.
 
 All of them are C2SP signed notes with one `field value` a line, in the order below, and nothing else.
 """
@@ -161,6 +162,7 @@ class KeyChain:
         # For each key, the (epoch, size) from which and up to which it signs; None is without end.
         self._ranges: dict[bytes, tuple[tuple[int, int], tuple[int, int] | None]] = {first_key: ((0, 0), None)}
         self._current = first_key
+        self._revoked: set[bytes] = set()
 
     @property
     def current(self) -> bytes:
@@ -196,9 +198,11 @@ class KeyChain:
             return
         if rotation.old != self._current or known is not None:
             raise RejectedError("key-rotation", "a rotation does not start at the node's newest key")
-        start, end = self._ranges[rotation.old]
-        if at < start or (end is not None and at > end):
-            raise RejectedError("key-rotation", "a rotation lies outside of the range of the key that it ends")
+        start, _ = self._ranges[rotation.old]
+        if at < start:
+            raise RejectedError("key-rotation", "a rotation lies before the range of the key that it ends")
+        if rotation.old in self._revoked:  # whoever stole the key would sign just this
+            raise RejectedError("key-rotation", "a revoked key cannot hand over to another")
         for key in (rotation.old, rotation.new):
             check_note(note, node_name(self.origin), key, verify)
         self._ranges[rotation.old] = (start, at)
@@ -209,6 +213,7 @@ class KeyChain:
         if revocation.key not in self._ranges:
             raise RejectedError("key-revocation", "a revocation names a key that the node never had")
         self._signed_by_any(note, verify)
+        self._revoked.add(revocation.key)
         start, end = self._ranges[revocation.key]
         at = (revocation.epoch, revocation.size)
         self._ranges[revocation.key] = (start, at if end is None else min(end, at))

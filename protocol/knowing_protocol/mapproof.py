@@ -98,7 +98,9 @@ def _decode(proof: bytes, level: int, what: str) -> Node | None:
             raise RejectedError(f"{what}-truncated", f"the proof of the {what} map ends early")
         kind = proof[position]
         if kind == _INNER:
-            depth = proof[position + 1] if position + 1 < size else -1
+            if position + 1 >= size:
+                raise RejectedError(f"{what}-truncated", f"the proof of the {what} map ends inside a node")
+            depth = proof[position + 1]
             if len(depths) >= KEY_BITS:
                 raise RejectedError(f"{what}-path-too-long", f"a path in the {what} map has more than 256 steps")
             if depths and depth <= depths[-1]:

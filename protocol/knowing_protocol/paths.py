@@ -163,6 +163,13 @@ def is_path(text: str) -> bool:
     return True
 
 
+def is_plain(path: Path) -> bool:
+    """Whether a path is a name and nothing else: one head, no calls, no wildcard, not unresolved."""
+    return (
+        len(path.heads) == 1 and path.scheme != "unresolved" and not any(isinstance(step, Mark) for step in path.steps)
+    )
+
+
 def alternatives(path: Path) -> tuple[Path, ...]:
     """The path once for each candidate, in source order; a path with one head is its own only alternative."""
     if len(path.heads) == 1:

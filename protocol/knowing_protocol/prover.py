@@ -113,6 +113,8 @@ def _add_history(parts: _Parts, subjects: Sequence[Subject], at: str, all_of: Al
     logs: dict[tuple[bytes, int], int] = {}
     for subject in subjects:
         key = (subject.log.origin, subject.log.epoch)
+        if any(one.log.size != subject.log.size for one in subjects if (one.log.origin, one.log.epoch) == key):
+            raise InvalidNameError("two states of one log cannot stand in one bundle")
         if key not in logs:
             logs[key] = len(parts.checkpoints)
             parts.checkpoints.append(_checkpoint(subject.log))

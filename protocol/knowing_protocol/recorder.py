@@ -155,10 +155,14 @@ class _SectionWriter:
         """Targets whose inbound value stands in a names set that is shown whole."""
         return {(edge_type, node) for (edge_type, _), found in self.asked.names.items() for node in found}
 
-    def _inbound_value(self, edge_type: str, target: NodeId) -> str:
-        found = self.inner.inbound_tree(edge_type, node_hash(*target))
-        assert found is not None, "a target in a names set has callers"
-        return encoding.to_base64(graph.set_value(*found))
+    def _value_by_name(self, edge_type: str, target: NodeId) -> str:
+        """The value of a target in a names set."""
+        if edge_type == graph.REPUBLISHED:
+            value = self.inner.tree("alias_of").get(node_hash(*target))
+        else:
+            value = self.inner.tree("inbound").get(graph.inbound_key(edge_type, node_hash(*target)))
+        assert value is not None, "a target in a names set has callers or names"
+        return encoding.to_base64(value)
 
     def _forward(self) -> tuple[list[Any], list[Any]]:
         """Proofs of the edge types of each package asked about, and of the relations of each branch."""
@@ -202,7 +206,7 @@ class _SectionWriter:
                 if provenances
             ],
             "names": [
-                [edge_type, segment, [[symbol(node), self._inbound_value(edge_type, node)] for node in found]]
+                [edge_type, segment, [[symbol(node), self._value_by_name(edge_type, node)] for node in found]]
                 for (edge_type, segment), found in asked.names.items()
                 if found
             ],

@@ -17,8 +17,10 @@ from knowing_protocol.statement import AT_HEAD, Entry, Statement
 from knowing_protocol.vocabulary import USES, NodeKind
 
 _INVISIBLE: Final = re.compile(
-    "[\x00-\x1f\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]"
+    "[\x00-\x1f\x7f-\xa0\xad\u034f\u061c\u115f\u1160\u1680\u17b4\u17b5\u180b-\u180f\u2000-\u200f\u2028-\u202f\u205f-\u206f"
+    "\u2800\u3000\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\U000e0000-\U000e0fff]"
 )
+_COMMIT: Final = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _VERBS: Final = {  # one does, many do, and what it is that they do
     "calls": ("calls", "call", "call"),
     "references": ("refers to", "refer to", "reference"),
@@ -37,12 +39,17 @@ def visible(text: str) -> str:
     return _INVISIBLE.sub(lambda match: f"\\u{{{ord(match[0]):x}}}", text)
 
 
+def quoted(text: str) -> str:
+    """A text from a stranger in quotation marks that it cannot leave."""
+    return '"' + visible(text.replace("\\", "\\\\").replace('"', '\\"')) + '"'
+
+
 def symbol_text(node: NodeId) -> str:
     """A symbol as people read it."""
     if node.kind == NodeKind.EXTERNAL:
-        return f'name "{visible(node.name)}"'
-    place = f" in {visible(node.package)}" if node.package else ""
-    return f'{node.kind} "{visible(node.name)}"{place} of {visible(node.repo)}'
+        return f"name {quoted(node.name)}"
+    place = f" in {quoted(node.package)}" if node.package else ""
+    return f"{node.kind} {quoted(node.name)}{place} of {visible(node.repo)}"
 
 
 def sentence(statement: Statement) -> str:
@@ -56,7 +63,7 @@ def sentence(statement: Statement) -> str:
         return f"{where}: the graph has no {symbol}."
     verb, verb_of_many, noun = _words(question.types)
     if question.claim == RELATION and question.source is not None:
-        via = f', by the name "{visible(question.via)}"' if question.via else ""
+        via = f", by the name {quoted(question.via)}" if question.via else ""
         doubt = " (or another symbol of that name)" if answer.ambiguous else ""
         how = ", ".join(answer.provenances)
         return f"{where}: the {symbol_text(question.source)} {verb} the {symbol}{doubt}{via} ({how})."
@@ -99,7 +106,7 @@ def _count(number: int, noun: str, plural: str = "") -> str:
 
 
 def _caller_text(caller: Caller) -> str:
-    via = f' as "{visible(caller.via)}"' if caller.via else ""
+    via = f" as {quoted(caller.via)}" if caller.via else ""
     doubt = " (ambiguous)" if caller.ambiguous else ""
     return f"{symbol_text(NodeId(*caller[:4]))}{via}{doubt}"
 
@@ -108,16 +115,18 @@ def _scope_text(statement: Statement) -> str:
     entries = statement.scope
     when = "At the head" if statement.at == AT_HEAD else "At the named commits"
     if statement.all_of is not None:
-        pattern = visible(statement.all_of.pattern)
-        which = "all" if pattern == "*" else f'all that match "{pattern}"'
+        which = "all" if statement.all_of.pattern == "*" else f"all that match {quoted(statement.all_of.pattern)}"
+        if statement.all_of.ref != DEFAULT_REF:
+            which += f" with the ref {quoted(statement.all_of.ref)}"
         number = _count(len(entries), "repository", "repositories")
         return f"{when} of {number}, {which} of the roster of node {statement.all_of.origin.hex()[:16]}"
     return f"{when} of " + ", ".join(_entry_text(entry) for entry in entries)
 
 
 def _entry_text(entry: Entry) -> str:
-    ref = "" if entry.ref == DEFAULT_REF else f" ({visible(entry.ref)})"
-    return f"{visible(entry.repository)}{ref} at {visible(entry.commit)[:40]}"
+    ref = "" if entry.ref == DEFAULT_REF else f" ({quoted(entry.ref)})"
+    commit = entry.commit if _COMMIT.fullmatch(entry.commit) else quoted(entry.commit)
+    return f"{visible(entry.repository)}{ref} at {commit}"
 
 
 def not_covered(statement: Statement, headers: Iterable[Header]) -> list[str]:
@@ -131,6 +140,6 @@ def not_covered(statement: Statement, headers: Iterable[Header]) -> list[str]:
 
 
 def _undecided_text(one: Undecided) -> str:
-    sources = ", ".join(visible(f"{source.package} {source.name}".strip()) for source in one.sources)
+    sources = ", ".join(f"{quoted(source.name)} in {quoted(source.package)}" for source in one.sources)
     noun = _words_of(one.type)[2]
-    return f'{visible(one.repository)}: {noun} of "{visible(one.target)}" not excluded ({one.reason}), from: {sources}'
+    return f"{visible(one.repository)}: {noun} of {quoted(one.target)} not excluded ({one.reason}), from: {sources}"

@@ -33,7 +33,7 @@ from knowing_protocol.records import (
     type_ref,
 )
 from knowing_protocol.statement import EDGE_TYPE, MAX_CALLERS, PROVENANCE
-from knowing_protocol.vocabulary import Provenance
+from knowing_protocol.vocabulary import EdgeType, Provenance
 
 MAX_RECORDS: Final = 1_000_000
 
@@ -70,6 +70,7 @@ def _proofs(value: Any, place: str) -> dict[str, bytes]:
 
 
 _PROVENANCES = encoding.sequence(PROVENANCE, len(Provenance))
+_EDGE_TYPE_OR_REPUBLISHED = encoding.one_of(graph.REPUBLISHED, *(one.value for one in EdgeType))
 _INDICES = encoding.sequence(_INDEX, MAX_CALLERS)
 
 
@@ -94,7 +95,7 @@ SECTION = encoding.record(
         "branches": _rows(_NAME, EDGE_TYPE, PROOF),
         "sets": _rows(EDGE_TYPE, _INDEX, encoding.digest, encoding.integer, PROOF),
         "relations": _rows(_INDEX, _INDEX, EDGE_TYPE, _PROVENANCES),
-        "names": _rows(EDGE_TYPE, _NAME, _rows(_INDEX, _short_digest)),
+        "names": _rows(_EDGE_TYPE_OR_REPUBLISHED, _NAME, _rows(_INDEX, _short_digest)),
         "aliases": _rows(canonical_path, _rows(_INDEX, encoding.boolean)),
         "alias_of": _rows(_INDEX, encoding.sequence(_name_or_member, MAX_RECORDS)),
         "members": _rows(_INDEX, _NAME, _INDICES),
@@ -122,6 +123,7 @@ class ProvenGraph:
         self._values_by_name: dict[tuple[str, NodeId], bytes] = {}  # inbound values out of complete names sets
         refs: tuple[TypeRef, ...] = section["symbols"]
         self._symbols = [symbol_from_ref(ref, repo) for ref in refs]
+        self._lower_maps: dict[tuple[bytes, Level], ProvenMap] = {}
         top = ProvenMap(section["top"], Level.GRAPH, root, "graph")
         self._maps: dict[str, ProvenMap] = {}
         for name, proof in section["maps"].items():
@@ -179,12 +181,12 @@ class ProvenGraph:
         if types_root is None:
             return ()
         proof = self._record(self._packages, (package,), "packages")
-        types = ProvenMap(proof, Level.EDGE_TYPES, types_root, "edge-types")
+        types = self._map(proof, Level.EDGE_TYPES, types_root, "edge-types")
         branch_root = types.get(graph.edge_type_key(edge_type))
         if branch_root is None:
             return ()
         proof = self._record(self._branches, (package, edge_type), "branches")
-        branch = ProvenMap(proof, Level.RELATIONS, branch_root, "relations")
+        branch = self._map(proof, Level.RELATIONS, branch_root, "relations")
         return self._provenances(branch, source, target, edge_type)
 
     def inbound_relation(self, source: NodeId, target: NodeId, edge_type: str) -> tuple[str, ...]:
@@ -195,7 +197,14 @@ class ProvenGraph:
         root, size, proof = self._record(self._sets, (edge_type, target), "sets")
         if set_digest(root, size) != value:
             raise RejectedError("sets-value", "the root of an inbound set is not the one in the inbound map")
-        return self._provenances(ProvenMap(proof, Level.INBOUND_SET, root, "inbound-set"), source, target, edge_type)
+        return self._provenances(self._map(proof, Level.INBOUND_SET, root, "inbound-set"), source, target, edge_type)
+
+    def _map(self, proof: bytes, level: Level, root: bytes, what: str) -> ProvenMap:
+        """A pruned map below the named ones, decoded once however often it is asked."""
+        key = (root, level)
+        if key not in self._lower_maps:
+            self._lower_maps[key] = ProvenMap(proof, level, root, what)
+        return self._lower_maps[key]
 
     def _provenances(self, branch: ProvenMap, source: NodeId, target: NodeId, edge_type: str) -> tuple[str, ...]:
         source_hash, target_hash = node_hash(*source), node_hash(*target)
@@ -305,7 +314,7 @@ class ProvenGraph:
 def _unique(rows: Iterable[tuple[Any, ...]], keys: int, what: str) -> dict[tuple[Any, ...], tuple[Any, ...]]:
     found: dict[tuple[Any, ...], tuple[Any, ...]] = {}
     for row in rows:
-        if found.setdefault(row[:keys], row[keys:]) is not row[keys:] and found[row[:keys]] != row[keys:]:
+        if found.setdefault(row[:keys], row[keys:]) != row[keys:]:
             raise RejectedError(f"{what}-twice", f"the bundle has two records of the {what} map for one key")
     return found
 

@@ -14,9 +14,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from knowing_protocol import encoding, urls
+from knowing_protocol import ed25519, encoding, urls
+from knowing_protocol.ed25519 import Verifier
 from knowing_protocol.errors import MalformedError
 from knowing_protocol.history import origin_id
+from knowing_protocol.keys import KeyChain
 
 TRUST_FORMAT: Final = "knowing-trust/v1"
 ROLES: Final = ("index", "roster", "attest")
@@ -85,13 +87,14 @@ _TRUST = encoding.record(
 )
 
 
-def parse_trust(data: bytes) -> Trust:
-    """A trust file; one entry a node."""
+def parse_trust(data: bytes, verifier: Verifier = ed25519.verify) -> Trust:
+    """A trust file; one entry a node, whose notes must hold together."""
     found = _TRUST(encoding.parse_json(data, MAX_TRUST_BYTES), "the trust file")
     nodes: dict[bytes, TrustedNode] = {}
     for node in found["nodes"]:
         if nodes.setdefault(origin_id(node.first_key), node) is not node:
             raise MalformedError(f"the trust file names the node {node.name!r} twice", code="duplicate-node")
+        KeyChain(node.first_key).add(node.notes, verifier)
     return Trust(nodes)
 
 

@@ -102,6 +102,8 @@ def verify_bundle(data: bytes, trust: Trust | None, verifier: Verifier = ed25519
     verdict, code, reason = VERIFIED, "verified", ""
     if trust is None:
         verdict, code, reason = CANNOT_TELL, "no-trust", "no trust file: it is not known whose keys signed this"
+    elif checked.doubt:
+        verdict, code, reason = CANNOT_TELL, "pin-not-extended", checked.doubt
     return Report(
         verdict,
         code,
@@ -145,6 +147,7 @@ class _Checked:
         self.trust = trust
         self.verifier = verifier
         self.reports: list[CheckpointReport] = []
+        self.doubt = ""  # why nothing is wrong and yet nobody can tell
 
     def run(self) -> list[Header]:
         """Check everything; the headers in scope, in the order of the statement."""
@@ -154,15 +157,17 @@ class _Checked:
         if len(set(names)) != len(names):
             raise RejectedError("checkpoint-twice", "the bundle has two checkpoints of one log")
         self.included = [self._check_included(entry) for entry in self.bundle.entries]
-        positions = [self._position_of(entry) for entry in statement.scope]
+        positions = self._positions(statement.scope)
         if statement.at == AT_HEAD:
             self._check_heads(statement, positions)
         else:
+            if self.bundle.rosters:
+                raise RejectedError("roster-unused", "a statement about commits needs no roster")
             for position in positions:
                 if not self.included[position]:
                     raise RejectedError("not-in-log", "an entry has no path in the log of its checkpoint")
-        for entry in statement.scope:
-            self._check_speaks_for(self._log_of(entry), entry.repository)
+        for position, entry in zip(positions, statement.scope, strict=True):
+            self._check_speaks_for(self._log(self.bundle.entries[position].checkpoint), entry.repository)
         headers = [self.bundle.entries[position].header for position in positions]
         self._check_answer(statement, positions, headers)
         return headers
@@ -213,8 +218,10 @@ class _Checked:
             paths = [path for size, path in signed.consistency if size == pin.size]
             for path in paths:
                 tlog.check_consistency(pin.size, pin.root, checkpoint.size, checkpoint.root, path)
+            if not paths and pin.size:
+                self.doubt = "the bundle does not show that the log extends the pinned state"
             if known == "none":
-                known = "extends" if paths else "consistency not shown"
+                known = "extends" if paths or not pin.size else "not shown"
         return known
 
     def _check_included(self, entry: LogEntry) -> bool:
@@ -231,25 +238,17 @@ class _Checked:
             raise RejectedError("checkpoint-index", "the bundle refers to a checkpoint that it does not have")
         return self.logs[index]
 
-    def _log_of(self, entry: Entry) -> _Log:
-        for log in self.logs:
-            if (log.origin, log.epoch) == (entry.origin, entry.epoch):
-                return log
-        raise RejectedError("no-checkpoint", f"the bundle has no checkpoint of the log that {entry.repository} is in")
-
-    def _position_of(self, entry: Entry) -> int:
-        """The header that a scope entry names, by all of its fields."""
-        for position, shown in enumerate(self.bundle.entries):
-            log, header = self._log(shown.checkpoint), shown.header
-            if (
-                (log.origin, log.epoch) == (entry.origin, entry.epoch)
-                and header.index == entry.index
-                and header.repository == entry.repository
-                and header.ref == entry.ref
-                and header.commit == entry.commit
-            ):
-                return position
-        raise RejectedError("no-header", f"the bundle has no header for {entry.repository} as the statement names it")
+    def _positions(self, scope: Sequence[Entry]) -> list[int]:
+        """The header that each scope entry names, by all of its fields."""
+        shown: dict[Entry, int] = {}
+        for position, one in enumerate(self.bundle.entries):
+            log, header = self._log(one.checkpoint), one.header
+            name = Entry(header.repository, header.ref, header.commit, log.origin, log.epoch, header.index)
+            shown.setdefault(name, position)
+        for entry in scope:
+            if entry not in shown:
+                raise RejectedError("no-header", f"no header for {entry.repository} is as the statement names it")
+        return [shown[entry] for entry in scope]
 
     def _check_speaks_for(self, log: _Log, repository: str) -> None:
         if log.trusted is None:
@@ -283,14 +282,15 @@ class _Checked:
             raise RejectedError("roster-head", "the roster is not that of the last entry of its log")
         if not self.included[roster.head]:
             raise RejectedError("roster-head", "the last entry has no path in its log")
+        if (roster.complete is None) == (roster.proof is None):
+            raise RejectedError("no-roster", "a roster is either proven in part or listed whole")
         if roster.complete is not None:
             content = {roster_key(repository, ref): digest for repository, ref, digest in roster.complete}
             listed = MerkleMap.of(Level.ROSTER, content)
             if len(content) != len(roster.complete) or listed.root != head.header.roster:
                 raise RejectedError("roster-incomplete", "the roster given is not the whole roster of the last entry")
             return listed
-        if roster.proof is None:
-            raise RejectedError("no-roster", "the bundle does not show what is newest in a log")
+        assert roster.proof is not None
         return ProvenMap(roster.proof, Level.ROSTER, head.header.roster, "roster")
 
     def _check_all(self, statement: Statement, all_of: AllOf) -> None:
@@ -305,9 +305,10 @@ class _Checked:
                     for repository, ref, _ in roster.complete
                     if ref == all_of.ref and matches(all_of.pattern, repository)
                 }
-                if any((entry.origin, entry.epoch) != (log.origin, log.epoch) for entry in statement.scope):
-                    raise RejectedError("scope-incomplete", "the scope has entries of another log than its roster")
-                if wanted != {entry.repository for entry in statement.scope if entry.ref == all_of.ref}:
+                mine = (log.origin, log.epoch, all_of.ref)
+                if any((entry.origin, entry.epoch, entry.ref) != mine for entry in statement.scope):
+                    raise RejectedError("scope-incomplete", "the scope has entries of another log or ref than it says")
+                if wanted != {entry.repository for entry in statement.scope}:
                     raise RejectedError("scope-incomplete", "the scope is not all that the roster has")
                 return
         raise RejectedError("roster-incomplete", "the bundle does not list the whole roster it speaks of")
@@ -315,9 +316,12 @@ class _Checked:
     def _check_answer(self, statement: Statement, positions: Sequence[int], headers: Sequence[Header]) -> None:
         """Decide the question again, over what the bundle proves, and compare."""
         sections: dict[tuple[int, str], dict[str, Any]] = {}
+        in_scope = frozenset(positions)
         for section in self.bundle.graphs:
             if sections.setdefault((section["entry"], section["graph"]), section) is not section:
                 raise RejectedError("graph-twice", "the bundle shows one graph twice")
+            if section["entry"] not in in_scope:
+                raise RejectedError("graph-unused", "the bundle shows a graph that the statement does not speak of")
         readers: list[GraphReader] = []
         for position, header in zip(positions, headers, strict=True):
             stated = stated_relations(statement.question, statement.answer, header.repository)

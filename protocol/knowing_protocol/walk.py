@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 from knowing_protocol.errors import InvalidNameError
-from knowing_protocol.graph import GraphReader
+from knowing_protocol.graph import ROOTED, GraphReader
 from knowing_protocol.hashing import NodeId
 from knowing_protocol.paths import CALL, WILDCARD, Path, Step, alternatives, append, format_path, parse_path
 from knowing_protocol.paths import plain_prefixes as prefixes_of
@@ -26,12 +26,8 @@ from knowing_protocol.standard_library import in_standard_library, is_builtin_in
 from knowing_protocol.vocabulary import NodeKind
 
 MAX_STEPS: Final = 32  # on one way
+MAX_ORDER: Final = 64  # entries of all the orders that are merged for one type
 MAX_WORK: Final = 512  # on all ways of a walk together, those to its bases and star imports included
-MAX_NESTING: Final = 12
-
-ROOTED: Final = frozenset(("python", "npm", "go", "rust"))
-"""Schemes in which a name counts as published only where its root module, package or crate is: one lookup then tells
-that a library is not in scope, however long its names are."""
 
 _TYPES: Final = frozenset((NodeKind.TYPE.value, NodeKind.INTERFACE.value))
 _VALUES: Final = frozenset((NodeKind.VAR.value, NodeKind.CONST.value, NodeKind.FIELD.value))
@@ -56,6 +52,13 @@ class Outcome:
     standard: bool = False  # it ends, or may end, in the standard library
     open: set[str] = field(default_factory=set)  # reasons; empty where everything on the way was known
 
+    def take(self, other: Outcome) -> None:
+        """Add what another way found."""
+        self.definitions |= other.definitions
+        self.names |= other.names
+        self.standard = self.standard or other.standard
+        self.open |= other.open
+
 
 @dataclass(frozen=True, slots=True)
 class _Place:
@@ -76,35 +79,28 @@ _Base: TypeAlias = _Place | _UnknownBase
 
 def walk(path: str | Path, graphs: Sequence[GraphReader]) -> Outcome:
     """All that a path can mean over these graphs."""
-    walker = _Walker(graphs, _Budget(), 0)
+    walker = _Walker(graphs)
     walker.path(parse_path(path) if isinstance(path, str) else path)
     return walker.outcome
 
 
-@dataclass(slots=True)
-class _Budget:
-    """The work that a walk may still do: a hostile graph makes it give up, never run on."""
-
-    left: int = MAX_WORK
-
-
 class _Walker:
-    def __init__(self, graphs: Sequence[GraphReader], budget: _Budget, nesting: int) -> None:
+    """One walk with all its side ways. A hostile graph makes it give up, never run on."""
+
+    def __init__(self, graphs: Sequence[GraphReader]) -> None:
         self.graphs = graphs
-        self.budget = budget
-        self.nesting = nesting
         self.outcome = Outcome()
-        self.steps_left = MAX_STEPS
-        self.visited: set[str] = set()
+        self.work_left = MAX_WORK
+        self.depth = 0
+        self.on_the_way: set[str] = set()
+        self.orders: dict[_Place, list[_Base]] = {}
 
     def _aside(self, path: Path | str, steps: tuple[Step, ...] = ()) -> Outcome:
-        """Walk another path to the side, on the same budget."""
-        inner = _Walker(self.graphs, self.budget, self.nesting + 1)
-        if self.nesting < MAX_NESTING:
-            inner._beyond(path, steps)
-        else:
-            inner.outcome.open.add(TOO_FAR)
-        return inner.outcome
+        """Where another path leads, without going there."""
+        mine, self.outcome = self.outcome, Outcome()
+        self._beyond(path, steps)
+        found, self.outcome = self.outcome, mine
+        return found
 
     def _beyond(self, path: Path | str, steps: tuple[Step, ...]) -> None:
         """Walk a path that somebody published, with further steps; it may have grown too long to be one."""
@@ -120,50 +116,67 @@ class _Walker:
         for one in alternatives(path):
             self._one(one)
 
+    def _may_go_on(self) -> bool:
+        self.work_left -= 1
+        if self.depth < MAX_STEPS and self.work_left > 0:
+            return True
+        self.outcome.open.add(TOO_FAR)
+        return False
+
     def _one(self, path: Path) -> None:
         text = format_path(path)
-        if text in self.visited or self.budget.left <= 0:
+        if text in self.on_the_way:
             self.outcome.open.add(TOO_FAR)
-            return
-        self.budget.left -= 1
-        self.visited.add(text)
-        self.outcome.names.add(text)
+        elif self._may_go_on():
+            self.on_the_way.add(text)
+            self.outcome.names.add(text)
+            self._start(path)
+            self.on_the_way.discard(text)
+
+    def _start(self, path: Path) -> None:
+        """Begin at what is published of a path."""
         if path.scheme == "unresolved":
             self.outcome.open.add(UNKNOWN_RECEIVER)
-            return
-        if path.steps and path.steps[-1] is WILDCARD:
+        elif path.steps and path.steps[-1] is WILDCARD:
             self.outcome.open.add(WILDCARD_IMPORT)
-            return
-        if in_standard_library(path):  # nobody else can publish its names
-            if CALL not in path.steps or is_builtin_instance_member(path):
-                self.outcome.standard = True
-            else:
-                self.outcome.open.add(UNKNOWN_RESULT)
-            return
-        prefixes = prefixes_of(path)
-        if path.scheme in ROOTED and not self._published(prefixes[-1][0]):
-            prefixes = []
-        for prefix, consumed in prefixes:
-            places = self._published(prefix)
-            if places:
-                for place in places:
-                    self._go(place, path.steps[consumed:])
-                return
-        self.outcome.open.add(UNPUBLISHED)
+        elif not in_standard_library(path):
+            self._published(path)
+        elif CALL not in path.steps or is_builtin_instance_member(path):
+            self.outcome.standard = True  # nobody else can publish these names
+        else:
+            self.outcome.open.add(UNKNOWN_RESULT)
 
-    def _published(self, name: str) -> list[_Place]:
-        """What a name leads to, over all graphs; a manifest's claim goes before names that nobody claims."""
-        found = [(target, graph) for graph in self.graphs for target in graph.alias(name)]
-        claimed = any(target.claimed for target, _ in found)
-        return [_Place(graph, target.node) for target, graph in found if target.claimed or not claimed]
+    def _published(self, path: Path) -> None:
+        """Go on from the longest prefix that each repository publishes: none can hide what another one has.
+
+        Repositories may share a root (namespace packages); one that has no such member then says nothing.
+        """
+        prefixes = prefixes_of(path)
+        found: list[Outcome] = []
+        for graph in self.graphs:
+            if path.scheme in ROOTED and not graph.alias(prefixes[-1][0]):
+                continue
+            for prefix, consumed in prefixes:
+                targets = graph.alias(prefix)
+                if targets:
+                    mine, self.outcome = self.outcome, Outcome()
+                    for target in targets:
+                        self._go(_Place(graph, target.node), path.steps[consumed:])
+                    found.append(self.outcome)
+                    self.outcome = mine
+                    break
+        somewhere = any(outcome.definitions or outcome.standard for outcome in found)
+        for outcome in found:
+            if not somewhere or outcome.definitions or outcome.standard or outcome.open != {NO_MEMBER}:
+                self.outcome.take(outcome)
+        if not found:
+            self.outcome.open.add(UNPUBLISHED)
 
     def _go(self, place: _Place, steps: tuple[Step, ...]) -> None:
         """Go on from a place by the steps that are left."""
-        if self.steps_left <= 0 or self.budget.left <= 0:
-            self.outcome.open.add(TOO_FAR)
+        if not self._may_go_on():
             return
-        self.steps_left -= 1
-        self.budget.left -= 1
+        self.depth += 1
         node = place.node
         if node.kind == NodeKind.EXTERNAL:
             self._beyond(node.name, ((CALL,) if place.instance else ()) + steps)
@@ -181,6 +194,7 @@ class _Walker:
                 self._member(place, steps[0], steps[1:])
         else:
             self.outcome.open.add(WILDCARD_IMPORT)
+        self.depth -= 1
 
     def _call(self, place: _Place, rest: tuple[Step, ...]) -> None:
         """What calling a place gives: an instance of a type, or an instance of what a function returns."""
@@ -213,57 +227,76 @@ class _Walker:
             self._go(_Place(graph, NodeId(graph.repo, *one), instance=True), steps)
 
     def _member(self, place: _Place, name: str, rest: tuple[Step, ...]) -> None:
-        """Go on to a member: the node's own, else that of the first base which has it, else by star imports."""
-        for base in self._resolution_order(place, 0):
-            if isinstance(base, _UnknownBase):
-                self.outcome.open.add(UNKNOWN_BASE)
-                return
-            targets = base.graph.member(base.node, name)
-            if targets:
+        """Go on to a member: the node's own, else that of the first base which has it, else by star imports.
+
+        A base that is not known may stand before any other but the node itself, so beside one nothing inherited is
+        certain.
+        """
+        order = self._resolution_order(place)
+        for base in order:
+            targets = () if isinstance(base, _UnknownBase) else base.graph.member(base.node, name)
+            if targets and not isinstance(base, _UnknownBase):
+                if base is not order[0] and _UNKNOWN in order:
+                    self.outcome.open.add(UNKNOWN_BASE)
                 for target in targets:
                     self._go(_Place(base.graph, target), rest)
                 return
-        stars = place.graph.facts(place.node).stars
-        for star in stars:
-            if self._aside(star, (name,)).definitions:
-                self._beyond(star, (name, *rest))
-                return
-        self.outcome.open.add(WILDCARD_IMPORT if stars else NO_MEMBER)
+        if _UNKNOWN in order:
+            self.outcome.open.add(UNKNOWN_BASE)
+        else:
+            self._by_star(place, name, rest)
 
-    def _resolution_order(self, place: _Place, depth: int) -> list[_Base]:
-        """The place and its bases in C3 order; a base that cannot be looked into stands as unknown."""
+    def _by_star(self, place: _Place, name: str, rest: tuple[Step, ...]) -> None:
+        """Go on through every star import that may have brought a name: which one did depends on their order."""
+        somewhere = False
+        for star in place.graph.facts(place.node).stars:
+            found = self._aside(star, (name,))
+            if found.definitions or found.standard:
+                self._beyond(star, (name, *rest))
+            self.outcome.open |= found.open - {NO_MEMBER}
+            somewhere = somewhere or bool(found.definitions or found.standard or found.open - {NO_MEMBER})
+        if not somewhere:
+            self.outcome.open.add(NO_MEMBER)
+
+    def _resolution_order(self, place: _Place) -> list[_Base]:
+        """The place and its bases in C3 order; a base that cannot be looked into stands as unknown.
+
+        Orders are kept for the length of the walk. A type that is its own base, or has too many of them, is
+        unknown but for itself.
+        """
         own = _Place(place.graph, place.node)
-        bases: list[_Base] = []
-        for one in place.graph.facts(place.node).bases:
-            bases += self._base(one, place.graph)
-        orders: list[list[_Base]] = [bases]
-        for base in reversed(bases):
-            self.budget.left -= 1
-            if isinstance(base, _UnknownBase):
-                orders.insert(0, [base])
-            elif depth >= MAX_NESTING or self.budget.left <= 0:
-                orders.insert(0, [base, _UNKNOWN])
-            else:
-                orders.insert(0, self._resolution_order(base, depth + 1))
-        return [own, *_merge(orders)]
+        if own not in self.orders:
+            self.orders[own] = [own, _UNKNOWN]  # what a type finds that comes back to itself
+            bases: list[_Base] = []
+            for one in place.graph.facts(place.node).bases:
+                bases += self._base(one, place.graph)
+            orders = [self._order_of_base(base) for base in bases]
+            if sum(map(len, orders)) <= MAX_ORDER:
+                self.orders[own] = [own, *_merge([*orders, bases])]
+        return self.orders[own]
+
+    def _order_of_base(self, base: _Base) -> list[_Base]:
+        if isinstance(base, _UnknownBase):
+            return [base]
+        self.work_left -= 1
+        if self.depth >= MAX_STEPS or self.work_left <= 0:
+            return [base, _UNKNOWN]
+        self.depth += 1
+        order = self._resolution_order(base)
+        self.depth -= 1
+        return order
 
     def _base(self, one: TypeRef, graph: GraphReader) -> list[_Base]:
-        """A base as a place; of several candidates the first that is published, and nothing for `object`."""
+        """A base as a place, unknown where it may be more than one thing; `object` has nothing to look into."""
         if not isinstance(one, str):
             return [_Place(graph, NodeId(graph.repo, *one))]
         if one == "python://builtins.object":
             return []
-        for path in alternatives(parse_path(one)):
-            found = self._aside(path)
-            places = [
-                _Place(graph, node)
-                for node in sorted(found.definitions)
-                for graph in self.graphs
-                if graph.repo == node.repo
-            ]
-            if places:
-                return [places[0]] if not found.open and not found.standard and len(places) == 1 else [_UNKNOWN]
-        return [_UNKNOWN]
+        found = self._aside(one)
+        homes = {graph.repo: graph for graph in self.graphs}
+        places: list[_Base] = [_Place(homes[node.repo], node) for node in sorted(found.definitions)]
+        certain = len(places) == 1 and not found.open and not found.standard
+        return places if certain else [*places, _UNKNOWN]
 
 
 def _merge(orders: list[list[_Base]]) -> list[_Base]:

@@ -286,3 +286,32 @@ def pattern_widened() -> Case:
     bundle = make_bundle(question, subjects, all_of=AllOf(node.origin, 0, "HEAD", "github.com/acme/t*"))
     bundle["statement"]["all_of"]["pattern"] = "*"
     return case(bundle, node.trusted())
+
+
+@rejected("scope-incomplete")
+def all_repositories_of_a_ref_that_nobody_has() -> Case:
+    """No repository has the ref, so the empty set would be complete, whatever the scope is."""
+    node = world()
+    subjects = [one for one in node.subjects() if one.header.repository == TOOLS]
+    question = Question("callers", external("python://os.environ.get"), CALLS)
+    bundle = make_bundle(question, subjects, all_of=AllOf(node.origin, 0, "no-such-ref", "*"))
+    return case(bundle, node.trusted())
+
+
+@rejected("key-rotation")
+def rotation_by_a_revoked_key() -> Case:
+    """The trust file revokes the key; whoever stole it hands over to a key of their own."""
+    node = world()
+    notes = (positive.revocation(node, "hub", 4, "hub"),)
+    view = node.view(key_notes=[positive.rotation(node, "hub", "stranger", 4)])
+    bundle = make_bundle(Question("node", CHARGE), [node.subject(0, view)])
+    return resigned(case(bundle, node.trusted(notes=notes)), "stranger")
+
+
+@rejected("graph-unused")
+def graph_of_an_entry_out_of_scope() -> Case:
+    node = world()
+    parts = positive.relation().parts
+    other = make_bundle(Question("node", CHECKOUT), [node.subject(3)])
+    parts["graphs"].append({**other["graphs"][0], "entry": 1})
+    return case(parts, node.trusted())

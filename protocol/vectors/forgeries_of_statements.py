@@ -19,7 +19,7 @@ from knowing_protocol.hashing import external, node_hash, relation_hash
 from knowing_protocol.mapproof import prove_map
 from knowing_protocol.prover import make_bundle
 from positive import CALLS, CHARGE, CHECKOUT, SEND, Case, case
-from world import PAYMENTS, SHOP, TOOLS, world
+from world import PAYMENTS, SHOP, TOOLS, Builder, Node, world
 
 
 def renamed(part: str, field: str, value: Any, base: Callable[[], Case] = positive.relation) -> Case:
@@ -147,9 +147,35 @@ def symbol_that_its_repository_does_not_define() -> Case:
     return on_statement(positive.callers, lambda statement: statement["symbol"].update(name="discharge"))
 
 
-@rejected("subject-constructor")
+def implicit(name: str) -> Case:
+    """A statement about a method that is called without being named, with everything shown that it could ask for."""
+    node = Node("hub")
+    made = Builder(SHOP)
+    owner = made.node("shop", "C", "type")
+    setup = made.node("shop", "C.setup", "method")
+    made.node("shop", name, "method")
+    made.member(owner, "setup", setup)
+    node.commit(SHOP, made.records, "1" * 40)
+    bundle = make_bundle(Question("callers", setup, CALLS), [node.subject(0)])
+    source, section = node.graphs[0][0], bundle["graphs"][0]
+    section["maps"]["nodes"] = encoded(prove_map(source.maps["nodes"], [key for key, _ in source.maps["nodes"]]))
+    bundle["statement"]["symbol"]["name"] = name
+    return case(bundle, node.trusted())
+
+
+@rejected("subject-implicit")
 def constructor_that_is_called_through_its_type() -> Case:
-    return on_statement(positive.callers, lambda statement: statement["symbol"].update(name="Client.__init__"))
+    return implicit("C.__init__")
+
+
+@rejected("subject-implicit")
+def operator_method_that_is_called_without_its_name() -> Case:
+    return implicit("C.__add__")
+
+
+@rejected("malformed-question")
+def source_in_a_statement_about_callers() -> Case:
+    return on_statement(positive.callers, lambda statement: statement.update(source=statement["symbol"]))
 
 
 @rejected("seal")
