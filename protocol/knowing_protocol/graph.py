@@ -253,6 +253,15 @@ def set_map(level: int, members: Iterable[bytes]) -> MerkleMap:
     return MerkleMap.of(level, {one: one for one in members})
 
 
+def names_value(names: Iterable[str | RenamedMember]) -> bytes:
+    """The value of a target in `alias_of`: all the names that lead to it."""
+    hashes = {
+        external_hash(name) if isinstance(name, str) else member_key(node_hash(*name.owner), name.name)
+        for name in names
+    }
+    return set_value(set_map(Level.ALIAS_OF_SET, hashes), len(hashes))
+
+
 def set_value(tree: MerkleMap, size: int) -> bytes:
     """The value of a key that stands for a set."""
     return set_digest(tree.root, size)

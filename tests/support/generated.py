@@ -62,7 +62,7 @@ def generate(seed: int, size: Size, repo: str | None = None) -> tuple[str, Recor
 
 
 def _package(random: Random, number: int) -> str:
-    return f"src/{random.choice(_NOUNS)}/{random.choice(_NOUNS)}_{number}"
+    return f"src/acme_{random.choice(_NOUNS)}/{random.choice(_NOUNS)}_{number}"
 
 
 def _define(random: Random, repo: str, packages: list[str], count: int, records: Records) -> list[NodeId]:
