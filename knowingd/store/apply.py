@@ -260,7 +260,7 @@ class Applier:
         for member in removed.members:
             slot = slot_of(member_key(member.owner, member.name))
             owned = (layer, slot, self._id(member.owner), member.name, self._id(member.target))
-            execute("DELETE FROM members WHERE layer = ? AND slot = ? AND owner = ? AND name = ? AND target = ?", row)
+            execute("DELETE FROM members WHERE layer = ? AND slot = ? AND owner = ? AND name = ? AND target = ?", owned)
             touched.slot("members", slot)
             touched.slot("alias_of", slot_of(member.target))
             touched.named.add(owned[4])

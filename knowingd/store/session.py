@@ -41,6 +41,27 @@ class EdgeRow(NamedTuple):
     provenance: int
 
 
+class SnapshotRow(NamedTuple):
+    """A snapshot as the repository's database knows it."""
+
+    sequence: int
+    log_index: int | None
+    epoch: int
+    commit: str
+    branch: str
+    generation: int
+    source_root: bytes
+    overlay_root: bytes
+    nodes: int
+    edges: int
+    coverage: str
+    extractor: bytes
+    submitter: str
+    timestamp: int
+    map_roots: str
+    pruned: int
+
+
 class Session:
     """Queries over the identity layer and its caches."""
 
@@ -258,7 +279,86 @@ class Session:
             self.execute("SELECT type, root FROM branches WHERE layer = ? AND package_id = ?", (layer, package_id))
         )
 
+    # Snapshots
+
+    def snapshots(self) -> list[SnapshotRow]:
+        """All snapshots, oldest first."""
+        return [SnapshotRow(*row) for row in self.execute("SELECT * FROM snapshots ORDER BY sequence")]
+
+    def last_snapshot(self) -> SnapshotRow | None:
+        """The newest snapshot, pending or not."""
+        row = self.execute("SELECT * FROM snapshots ORDER BY sequence DESC LIMIT 1").fetchone()
+        return SnapshotRow(*row) if row else None
+
+    def last_finished_snapshot(self) -> SnapshotRow | None:
+        """The newest snapshot that has its index."""
+        row = self.execute(
+            "SELECT * FROM snapshots WHERE log_index IS NOT NULL ORDER BY sequence DESC LIMIT 1"
+        ).fetchone()
+        return SnapshotRow(*row) if row else None
+
+    def pending_snapshot(self) -> SnapshotRow | None:
+        """The snapshot that is not in the node's log yet."""
+        row = self.execute("SELECT * FROM snapshots WHERE log_index IS NULL").fetchone()
+        return SnapshotRow(*row) if row else None
+
+    def add_snapshot(
+        self,
+        *,
+        sequence: int,
+        epoch: int,
+        commit: str,
+        branch: str,
+        generation: int,
+        source_root: bytes,
+        overlay_root: bytes,
+        nodes: int,
+        edges: int,
+        coverage: str,
+        extractor: bytes,
+        submitter: str,
+        timestamp: int,
+        map_roots: str,
+    ) -> None:
+        """Add a snapshot without an index."""
+        row = SnapshotRow(
+            sequence,
+            None,
+            epoch,
+            commit,
+            branch,
+            generation,
+            source_root,
+            overlay_root,
+            nodes,
+            edges,
+            coverage,
+            extractor,
+            submitter,
+            timestamp,
+            map_roots,
+            pruned=0,
+        )
+        self.execute(f"INSERT INTO snapshots VALUES ({', '.join('?' * len(row))})", row)
+
+    def finish_snapshot(self, sequence: int, log_index: int) -> None:
+        """Give a snapshot the index that the node's log gave it."""
+        self.execute("UPDATE snapshots SET log_index = ? WHERE sequence = ?", (log_index, sequence))
+
+    def coverage_counts(self) -> dict[str, int]:
+        """How many files the graphs do not fully speak for, by reason."""
+        return dict(self.execute("SELECT reason, count(*) FROM coverage GROUP BY reason ORDER BY reason"))
+
+    def foreign_keys(self) -> list[tuple[str, int, str, int]]:
+        """Rows that refer to nothing."""
+        return self.execute("PRAGMA foreign_key_check").fetchall()
+
     # Caches
+
+    def drop_caches(self) -> None:
+        """Forget everything that can be made again."""
+        for table in ("branches", "package_roots", "targets", "names", "maps", "buckets"):
+            self.execute(f"DELETE FROM {table}")
 
     def segment_ids(self, node: NodeId) -> list[tuple[int, str]]:
         """The last segments of a node's name, with their ids."""

@@ -22,7 +22,7 @@ CREATE TABLE snapshots (
 
 -- What a snapshot changed, for deltas and for opening the ones before it. The first snapshot has no events.
 CREATE TABLE edge_events (
-    sequence INTEGER NOT NULL REFERENCES snapshots (sequence),
+    sequence INTEGER NOT NULL REFERENCES snapshots (sequence) DEFERRABLE INITIALLY DEFERRED,
     added INTEGER NOT NULL,
     source INTEGER NOT NULL,
     type INTEGER NOT NULL,
@@ -32,7 +32,7 @@ CREATE TABLE edge_events (
 CREATE INDEX edge_events_by_sequence ON edge_events (sequence);
 
 CREATE TABLE events (
-    sequence INTEGER NOT NULL REFERENCES snapshots (sequence),
+    sequence INTEGER NOT NULL REFERENCES snapshots (sequence) DEFERRABLE INITIALLY DEFERRED,
     added INTEGER NOT NULL,
     kind TEXT NOT NULL,           -- node, alias, member, facts, file, coverage
     layer INTEGER NOT NULL,
@@ -42,7 +42,7 @@ CREATE INDEX events_by_sequence ON events (sequence);
 
 -- The root that a branch had before a snapshot changed it (NULL: there was no such branch).
 CREATE TABLE branch_events (
-    sequence INTEGER NOT NULL REFERENCES snapshots (sequence),
+    sequence INTEGER NOT NULL REFERENCES snapshots (sequence) DEFERRABLE INITIALLY DEFERRED,
     layer INTEGER NOT NULL,
     package_id INTEGER NOT NULL,
     type INTEGER NOT NULL,
