@@ -20,7 +20,7 @@ def make(target: Path) -> None:
     """Write the archive."""
     target.parent.mkdir(parents=True, exist_ok=True)
     with target.open("wb") as file:
-        file.write(b"#!/usr/bin/env python3\n")
+        file.write(b"#!/usr/bin/env -S python3 -I\n")
         with zipfile.ZipFile(file, "w") as archive:
             for source in sorted(KERNEL.glob("*.py")):
                 if source.name not in LEFT_OUT:
@@ -31,8 +31,9 @@ def make(target: Path) -> None:
 
 def _add(archive: zipfile.ZipFile, name: str, data: bytes) -> None:
     info = zipfile.ZipInfo(name, EPOCH)
-    info.compress_type = zipfile.ZIP_DEFLATED
+    info.compress_type = zipfile.ZIP_STORED  # the same bytes whatever zlib is here
     info.external_attr = 0o644 << 16
+    info.create_system = 3
     archive.writestr(info, data)
 
 

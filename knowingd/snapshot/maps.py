@@ -21,7 +21,6 @@ from knowing_protocol.hashing import (
     set_digest,
     tagged,
 )
-from knowing_protocol.paths import ANY_NAME
 
 from knowingd.store.apply import Touched
 from knowingd.store.codes import EDGE_TYPES, LAYER_OF_PROVENANCE, PROVENANCES
@@ -181,8 +180,6 @@ def _put_names(session: Session, layer: int, targets: Iterable[tuple[int, int]])
             nodes[target] = session.segment_ids(session.node(target).node)
         kind = graph.REPUBLISHED if edge_type == REPUBLISHED_CODE else EDGE_TYPES[edge_type]
         for segment, text in nodes[target]:
-            if edge_type == REPUBLISHED_CODE and text == ANY_NAME:
-                continue  # results of calls have no name to share
             rows.add((layer, slot_of(graph.names_key(kind, text)), segment, edge_type))
     session.put_names(sorted(rows))
     return {row[1] for row in rows}

@@ -27,11 +27,15 @@ class RepositoryStore:
         self.origin = origin
         self.database = Database(path, "repository", durable=False)
         mine = (repo_hash(url), url, ref, origin)
+        query = "SELECT repo_hash, repo_url, ref, origin FROM repos"
         with self.read() as session:
-            found = session.execute("SELECT repo_hash, repo_url, ref, origin FROM repos").fetchone()
-        if found is None:
-            self.write(lambda session: session.execute("INSERT INTO repos VALUES (1, ?, ?, ?, ?)", mine) and None)
-        elif found != mine:
+            found = session.execute(query).fetchone()
+        if found is None:  # another process may be making it at this moment
+            insert = "INSERT OR IGNORE INTO repos VALUES (1, ?, ?, ?, ?)"
+            self.write(lambda session: session.execute(insert, mine).close())
+            with self.read() as session:
+                found = session.execute(query).fetchone()
+        if found != mine:
             self.close()
             raise StoreError(
                 f"{path} holds {found[1]} ({found[2]}), not {url} ({ref})",

@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from typing import NoReturn
 
 from knowing_protocol import ed25519
 from knowing_protocol.bundle import MAX_BUNDLE_BYTES
@@ -49,12 +50,12 @@ def run(path: str, trust_path: str | None, *, as_json: bool, verifier: Verifier 
     except KnowingError as error:
         # A trust file that cannot be used is the user's mistake, not a verdict on the bundle.
         if as_json:
-            print(json.dumps(error.as_json(), ensure_ascii=False))
+            print(json.dumps(error.as_json()))
         else:
             hint = f" ({error.hint})" if error.hint else ""
             print(f"error: {error.message}{hint}", file=sys.stderr)
         return error.exit_code if error.exit_code == 4 else 2
-    print(json.dumps(report.as_json(), ensure_ascii=False, indent=2) if as_json else text_of(report, int(time.time())))
+    print(json.dumps(report.as_json(), indent=2) if as_json else text_of(report, int(time.time())))
     return {REJECTED: 3, CANNOT_TELL: 1}.get(report.verdict, 0)
 
 
@@ -77,7 +78,7 @@ def text_of(report: Report, now: int) -> str:
         who = f'"{checkpoint.name}", ' if checkpoint.name else ""
         pin = "" if checkpoint.pin == "none" else f"; against the pinned state: {checkpoint.pin}"
         lines.append(
-            f"  - {who}node {checkpoint.origin.hex()[:16]}, log of {checkpoint.size} entries, "
+            f"  - {who}node {checkpoint.origin.hex()[:16]}, log of size {checkpoint.size}, "
             f"signed {_when(checkpoint.time, now)}{pin}"
         )
     return "\n".join(lines)
@@ -98,9 +99,15 @@ def _when(then: int, now: int) -> str:
     return f"{date} (just now)"
 
 
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        """As usual, but with no way to the terminal for what a file name may hold."""
+        super().error(visible(message))
+
+
 def parser() -> argparse.ArgumentParser:
     """The command line: `verify FILE`, and FILE alone, which is how the single file is called."""
-    made = argparse.ArgumentParser(
+    made = _Parser(
         prog="knowing-verify",
         description="Check a proof bundle offline. Exit 0 verified, 3 rejected, 1 cannot tell, 2 usage, 4 not found.",
     )

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 from knowing_protocol.errors import InvalidNameError, RejectedError
 from knowing_protocol.graph import REPUBLISHED, GraphReader, Relation, RenamedMember, target_segments
@@ -21,11 +21,13 @@ from knowing_protocol.hashing import NodeId, external
 from knowing_protocol.paths import ANY_NAME, WILDCARD, Path, alternatives, is_path, is_plain, parse_path, plain_prefixes
 from knowing_protocol.standard_library import in_standard_library
 from knowing_protocol.vocabulary import NodeKind
-from knowing_protocol.walk import UNPUBLISHED, WILDCARD_IMPORT, Outcome, walk
+from knowing_protocol.walk import TOO_FAR, UNPUBLISHED, WILDCARD_IMPORT, Outcome, walk
 
 NODE, NO_NODE, RELATION, NO_RELATION, CALLERS = "node", "no-node", "relation", "no-relation", "callers"
 CLAIMS: Final = (NODE, NO_NODE, RELATION, NO_RELATION, CALLERS)
 
+MAX_SEGMENTS: Final = 32
+"""With more last segments than this, a wildcard import is not expanded but listed."""
 _CONSTRUCTORS: Final = frozenset(("__init__", "__new__", "constructor", "<init>"))
 _IMPLICIT: Final = re.compile(r"__\w+__")  # methods that operators and statements call without naming them
 
@@ -208,21 +210,20 @@ def _sources(relations: Iterable[Relation]) -> tuple[Source, ...]:
     return tuple(Source(*source[1:], provenances) for source, provenances in relations)
 
 
-def stated_relations(
-    question: Question, answer: Answer, repository: str
-) -> dict[tuple[str, NodeId], tuple[Relation, ...]]:
-    """What an answer says of who refers to what in a repository: the records that its completeness is checked with."""
-    found: dict[tuple[str, NodeId], list[Relation]] = {}
+Relations: TypeAlias = dict[tuple[str, NodeId], tuple[Relation, ...]]
+
+
+def stated_relations(question: Question, answer: Answer) -> dict[str, Relations]:
+    """What an answer says of who refers to what, by repository: the records that its completeness is checked with."""
+    found: dict[str, dict[tuple[str, NodeId], list[Relation]]] = {}
     for caller in answer.callers:
-        if caller.repository == repository:
-            target = question.symbol if caller.via is None else external(caller.via)
-            source = NodeId(repository, caller.package, caller.name, caller.kind)
-            found.setdefault((caller.type, target), []).append(Relation(source, caller.provenances))
+        target = question.symbol if caller.via is None else external(caller.via)
+        rows = found.setdefault(caller.repository, {}).setdefault((caller.type, target), [])
+        rows.append(Relation(NodeId(*caller[:4]), caller.provenances))
     for one in answer.undecided:
-        if one.repository == repository:
-            rows = found.setdefault((one.type, external(one.target)), [])
-            rows += (Relation(NodeId(repository, *source[:3]), source.provenances) for source in one.sources)
-    return {key: tuple(rows) for key, rows in found.items()}
+        rows = found.setdefault(one.repository, {}).setdefault((one.type, external(one.target)), [])
+        rows += (Relation(NodeId(one.repository, *source[:3]), source.provenances) for source in one.sources)
+    return {repository: {key: tuple(rows) for key, rows in targets.items()} for repository, targets in found.items()}
 
 
 class _Subject:
@@ -273,11 +274,11 @@ class _Subject:
                 for name in self._names_of(target):
                     if isinstance(name, RenamedMember):
                         self.segments.add(name.name)
-                    elif name not in self.names:
+                    elif name not in self.names and not in_standard_library(parse_path(name)):
                         self.names.add(name)
                         self.segments |= target_segments(external(name))
                         waiting.append(external(name))
-            for segment in sorted(self.segments - looked_at):
+            for segment in sorted({*self.segments, ANY_NAME} - looked_at):
                 looked_at.add(segment)
                 for graph in self.graphs:
                     for target in graph.named(REPUBLISHED, segment):
@@ -321,27 +322,32 @@ class _Subject:
             if target == self.symbol:
                 same[target] = False
             return
-        outcome = self._outcome(parse_path(target.name))
+        path = parse_path(target.name)
+        outcome = self._outcome(path)
         others = outcome.definitions - {self.symbol}
         if self.symbol in outcome.definitions or outcome.names & self.names:
-            same[target] = bool(others or outcome.open)
+            doubts = outcome.open - {UNPUBLISHED} if target.name in self.names else outcome.open
+            same[target] = bool(others or doubts or len(path.heads) > 1)
         elif outcome.open:
-            undecided[target] = min(outcome.open)
-        elif outcome.standard and (self.standard or self._home_publishes(target)):
+            undecided[target] = TOO_FAR if TOO_FAR in outcome.open else min(outcome.open)
+        elif outcome.standard and (self.standard or self._home_publishes(outcome.names)):
             undecided[target] = "the standard library may know it under both names"
 
-    def _home_publishes(self, target: NodeId) -> bool:
+    def _home_publishes(self, names: set[str]) -> bool:
         """Whether the symbol's own repository publishes the root of a standard library name, as backports do."""
-        roots = {plain_prefixes(path)[-1][0] for path in alternatives(parse_path(target.name))}
-        return any(
-            graph.alias(root) for graph in self.graphs if graph.repo == self.symbol.repo for root in sorted(roots)
-        )
+        paths = [path for name in sorted(names) for path in alternatives(parse_path(name))]
+        roots = sorted({plain_prefixes(path)[-1][0] for path in paths if in_standard_library(path)})
+        home = [graph for graph in self.graphs if graph.repo == self.symbol.repo]
+        return any(graph.alias(root) for graph in home for root in roots)
 
     def _outcome(self, path: Path) -> Outcome:
         """Where a path leads; a wildcard leads wherever one of the symbol's last segments does."""
         if not path.steps or path.steps[-1] is not WILDCARD:
             return walk(path, self.graphs)
         together = Outcome()
+        if len(self.segments) > MAX_SEGMENTS:  # more names than it pays to try one by one
+            together.open.add(WILDCARD_IMPORT)
+            return together
         for segment in sorted(self.segments):
             try:
                 together.take(walk(Path(path.scheme, path.heads, (*path.steps[:-1], segment)), self.graphs))

@@ -63,6 +63,12 @@ def verify(public_key: bytes, message: bytes, signature: bytes) -> bool:
     return _encoded(_base_and_key_multiple(s, k, _negated(key))) == encoded_r
 
 
+def is_public_key(key: bytes) -> bool:
+    """Whether a key is the canonical encoding of a point that is not of small order."""
+    point = _decoded(key) if len(key) == PUBLIC_KEY_SIZE else None
+    return point is not None and not _has_small_order(point)
+
+
 def _decoded(encoding: bytes) -> _Point | None:
     """The point that these 32 bytes are the canonical encoding of, if there is one."""
     number = int.from_bytes(encoding, "little")

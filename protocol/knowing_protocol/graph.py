@@ -34,7 +34,7 @@ from knowing_protocol.hashing import (
     set_digest,
     tagged,
 )
-from knowing_protocol.paths import ANY_NAME, is_plain, last_segments, local_last_segment, parse_path, plain_prefixes
+from knowing_protocol.paths import is_plain, last_segments, local_last_segment, parse_path, plain_prefixes
 from knowing_protocol.records import Alias, Edge, Facts, File, Member, Records, canonical_facts, facts_to_json
 from knowing_protocol.standard_library import in_standard_library
 from knowing_protocol.vocabulary import Coverage, EdgeType, NodeKind, Provenance, member
@@ -165,13 +165,6 @@ def target_segments(node: NodeId) -> frozenset[str]:
 
 REPUBLISHED = "alias"
 """In place of an edge type in `names`: names from outside that a repository publishes under names of its own."""
-
-
-def republished_segments(node: NodeId) -> frozenset[str]:
-    """The last segments under which a target of aliases stands in `names`; results of calls have no name to share."""
-    if node.kind != NodeKind.EXTERNAL:
-        return frozenset()
-    return last_segments(parse_path(node.name)) - {ANY_NAME}
 
 
 def graph_map(roots: Mapping[str, bytes]) -> MerkleMap:
@@ -414,7 +407,8 @@ class Graph:
             target: (set_map(Level.ALIAS_OF_SET, found), len(found)) for target, found in names_of.items()
         }
         for target, found_set in self.alias_of_sets.items():
-            for segment in republished_segments(self._id(target)):
+            outside = self._id(target).kind == NodeKind.EXTERNAL
+            for segment in target_segments(self._id(target)) if outside else ():
                 republished[names_key(REPUBLISHED, segment)][target] = set_value(*found_set)
         for key, found in republished.items():
             self.names_sets[key] = (MerkleMap.of(Level.NAMES_SET, found), len(found))

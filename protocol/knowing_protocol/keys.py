@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from knowing_protocol import encoding
-from knowing_protocol.ed25519 import Verifier
+from knowing_protocol.ed25519 import Verifier, is_public_key
 from knowing_protocol.errors import KnowingError, MalformedError, RejectedError
 from knowing_protocol.history import node_name, origin_id
 from knowing_protocol.note import Note, check_note, parse_note
@@ -154,15 +154,23 @@ def _count(text: str) -> int:
     return encoding.integer(int(text), "the number")
 
 
+def _check_key(key: bytes) -> None:
+    """Refuse what no honest node has as a key, whichever implementation checks its signatures."""
+    if not is_public_key(key):
+        raise RejectedError("bad-key", "a key is not a point that signatures can be checked with")
+
+
 class KeyChain:
     """The keys of one node, each with the range of log states that it may sign."""
 
     def __init__(self, first_key: bytes) -> None:
+        _check_key(first_key)
         self.origin = origin_id(first_key)
         # For each key, the (epoch, size) from which and up to which it signs; None is without end.
         self._ranges: dict[bytes, tuple[tuple[int, int], tuple[int, int] | None]] = {first_key: ((0, 0), None)}
         self._current = first_key
         self._revoked: set[bytes] = set()
+        self._seen: set[str] = set()
 
     @property
     def current(self) -> bytes:
@@ -182,6 +190,9 @@ class KeyChain:
         for count, text in enumerate(notes):
             if count >= MAX_KEY_NOTES:
                 raise MalformedError(f"more than {MAX_KEY_NOTES} key notes", code="too-long")
+            if text in self._seen:
+                continue
+            self._seen.add(text)
             note = parse_note(text)
             stated = parse_key_note(note.text)
             if stated.origin != self.origin:
@@ -198,6 +209,7 @@ class KeyChain:
             return
         if rotation.old != self._current or known is not None:
             raise RejectedError("key-rotation", "a rotation does not start at the node's newest key")
+        _check_key(rotation.new)
         start, _ = self._ranges[rotation.old]
         if at < start:
             raise RejectedError("key-rotation", "a rotation lies before the range of the key that it ends")

@@ -54,12 +54,17 @@ TypeRef: TypeAlias = str | LocalType  # a canonical path, or a node of the same 
 
 
 class Facts(NamedTuple):
-    """What is known of a node's types: bases and star imports in source order, the others as sorted sets."""
+    """What is known of a node's types: bases and star imports in source order, the others as sorted sets.
+
+    `partial` names those of `bases`, `returns` and `types` that are not all there is: a function may return something
+    of a known type here and of an unknown one there.
+    """
 
     bases: tuple[TypeRef, ...] = ()
     returns: tuple[TypeRef, ...] = ()
     types: tuple[TypeRef, ...] = ()
     stars: tuple[str, ...] = ()
+    partial: tuple[str, ...] = ()
 
 
 class Declaration(NamedTuple):
@@ -137,6 +142,7 @@ def type_ref(value: Any, place: str) -> TypeRef:
 _FACTS = encoding.record(
     {
         "bases": encoding.sequence(type_ref, MAX_TYPES),
+        "partial": encoding.sequence(encoding.one_of("bases", "returns", "types"), 3),
         "returns": encoding.sequence(type_ref, MAX_TYPES),
         "stars": encoding.sequence(canonical_path, MAX_TYPES),
         "types": encoding.sequence(type_ref, MAX_TYPES),
@@ -148,6 +154,7 @@ def facts_to_json(facts: Facts) -> dict[str, Any]:
     """Facts as they are hashed."""
     return {
         "bases": [_plain(one) for one in facts.bases],
+        "partial": sorted(set(facts.partial)),
         "returns": [_plain(one) for one in _sorted_types(facts.returns)],
         "stars": list(facts.stars),
         "types": [_plain(one) for one in _sorted_types(facts.types)],
@@ -156,7 +163,11 @@ def facts_to_json(facts: Facts) -> dict[str, Any]:
 
 def canonical_facts(facts: Facts) -> Facts:
     """The same facts in the order in which they are hashed."""
-    return facts._replace(returns=_sorted_types(facts.returns), types=_sorted_types(facts.types))
+    return facts._replace(
+        returns=_sorted_types(facts.returns),
+        types=_sorted_types(facts.types),
+        partial=tuple(sorted(set(facts.partial))),
+    )
 
 
 def _sorted_types(types: tuple[TypeRef, ...]) -> tuple[TypeRef, ...]:

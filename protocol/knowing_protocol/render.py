@@ -13,6 +13,8 @@ from typing import Final
 from knowing_protocol.claims import CALLERS, NO_NODE, NO_RELATION, NODE, RELATION, Caller, Undecided
 from knowing_protocol.hashing import NodeId
 from knowing_protocol.history import DEFAULT_REF, Header
+from knowing_protocol.paths import parse_path
+from knowing_protocol.standard_library import in_standard_library
 from knowing_protocol.statement import AT_HEAD, Entry, Statement
 from knowing_protocol.vocabulary import USES, NodeKind
 
@@ -20,18 +22,22 @@ _INVISIBLE: Final = re.compile(
     "[\x00-\x1f\x7f-\xa0\xad\u034f\u061c\u115f\u1160\u1680\u17b4\u17b5\u180b-\u180f\u2000-\u200f\u2028-\u202f\u205f-\u206f"
     "\u2800\u3000\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\U000e0000-\U000e0fff]"
 )
+_NOT_PLAIN: Final = re.compile(r"[^ -~]")
 _COMMIT: Final = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _VERBS: Final = {  # one does, many do, and what it is that they do
     "calls": ("calls", "call", "call"),
     "references": ("refers to", "refer to", "reference"),
     "imports": ("imports", "import", "import"),
-    "decorates": ("decorates", "decorate", "decoration"),
+    "decorates": ("is decorated by", "are decorated by", "decoration"),
     "extends": ("extends", "extend", "extension"),
 }
 _ALWAYS_NOT_COVERED: Final = (
-    "what static extraction cannot see: dynamic dispatch, reflection, code made at run time, and calls through "
-    "variables that hold a function"
+    "what static extraction cannot see: dynamic dispatch, methods that a language calls without naming them, "
+    "reflection, code made at run time, and calls through variables that hold a function"
 )
+_RE_EXPORTS: Final = "names that repositories outside of the scope give to the symbol"
+_RIGHTS: Final = "whether repositories in scope publish only names of their own: what they say of others is believed"
+_STANDARD: Final = "other names that the standard library has for the symbol"
 
 
 def visible(text: str) -> str:
@@ -40,8 +46,9 @@ def visible(text: str) -> str:
 
 
 def quoted(text: str) -> str:
-    """A text from a stranger in quotation marks that it cannot leave."""
-    return '"' + visible(text.replace("\\", "\\\\").replace('"', '\\"')) + '"'
+    """A text from a stranger in quotation marks that it cannot leave, with letters that only look like others told."""
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return '"' + _NOT_PLAIN.sub(lambda match: f"\\u{{{ord(match[0]):x}}}", escaped) + '"'
 
 
 def symbol_text(node: NodeId) -> str:
@@ -120,13 +127,15 @@ def _scope_text(statement: Statement) -> str:
             which += f" with the ref {quoted(statement.all_of.ref)}"
         number = _count(len(entries), "repository", "repositories")
         return f"{when} of {number}, {which} of the roster of node {statement.all_of.origin.hex()[:16]}"
-    return f"{when} of " + ", ".join(_entry_text(entry) for entry in entries)
+    named = statement.at != AT_HEAD
+    return f"{when} of " + ", ".join(_entry_text(entry, with_index=named) for entry in entries)
 
 
-def _entry_text(entry: Entry) -> str:
+def _entry_text(entry: Entry, *, with_index: bool) -> str:
     ref = "" if entry.ref == DEFAULT_REF else f" ({quoted(entry.ref)})"
     commit = entry.commit if _COMMIT.fullmatch(entry.commit) else quoted(entry.commit)
-    return f"{visible(entry.repository)}{ref} at {commit}"
+    index = f" (entry {entry.index})" if with_index else ""  # one commit may have been indexed more than once
+    return f"{visible(entry.repository)}{ref} at {commit}{index}"
 
 
 def not_covered(statement: Statement, headers: Iterable[Header]) -> list[str]:
@@ -136,6 +145,11 @@ def not_covered(statement: Statement, headers: Iterable[Header]) -> list[str]:
         files = ", ".join(f"{count} {reason}" for reason, count in header.coverage.items())
         if files:
             lines.append(f"{visible(header.repository)}: files not or not fully read: {files}")
+    question = statement.question
+    if question.claim in (CALLERS, NO_RELATION):
+        lines += [f"relations of other types than {', '.join(question.types)}", _RE_EXPORTS, _RIGHTS]
+        if question.symbol.kind == NodeKind.EXTERNAL and in_standard_library(parse_path(question.symbol.name)):
+            lines.append(_STANDARD)
     return [*lines, _ALWAYS_NOT_COVERED]
 
 

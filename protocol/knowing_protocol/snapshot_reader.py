@@ -67,6 +67,7 @@ class SnapshotReader:
             _in_order(facts.returns for facts in found),
             _in_order(facts.types for facts in found),
             _in_order(facts.stars for facts in found),
+            _in_order(facts.partial for facts in found),
         )
 
 

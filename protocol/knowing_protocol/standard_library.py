@@ -101,12 +101,97 @@ JAKARTA_PACKAGES: Final = _packages(
 )
 """Packages of Java EE, published as libraries, that lie below a package of the JDK."""
 
-BUILTIN_TYPES: Final = _words(
-    """
-    bool bytearray bytes complex dict float frozenset int list memoryview object range set slice str tuple
-    """
-)
-"""Types of Python's `builtins` whose call returns an instance of exactly that type, whatever the arguments."""
+BUILTIN_MEMBERS: Final = {
+    "bool": _words(
+        """
+        as_integer_ratio bit_count bit_length conjugate denominator from_bytes imag is_integer numerator
+        real to_bytes
+        """
+    ),
+    "bytearray": _words(
+        """
+        append capitalize center clear copy count decode endswith expandtabs extend find fromhex hex index
+        insert isalnum isalpha isascii isdigit islower isspace istitle isupper join ljust lower lstrip
+        maketrans partition pop remove removeprefix removesuffix replace reverse rfind rindex rjust
+        rpartition rsplit rstrip split splitlines startswith strip swapcase title translate upper zfill
+        """
+    ),
+    "bytes": _words(
+        """
+        capitalize center count decode endswith expandtabs find fromhex hex index isalnum isalpha isascii
+        isdigit islower isspace istitle isupper join ljust lower lstrip maketrans partition removeprefix
+        removesuffix replace rfind rindex rjust rpartition rsplit rstrip split splitlines startswith strip
+        swapcase title translate upper zfill
+        """
+    ),
+    "complex": _words(
+        """
+        conjugate imag real
+        """
+    ),
+    "dict": _words(
+        """
+        clear copy fromkeys get items keys pop popitem setdefault update values
+        """
+    ),
+    "float": _words(
+        """
+        as_integer_ratio conjugate fromhex hex imag is_integer real
+        """
+    ),
+    "frozenset": _words(
+        """
+        copy difference intersection isdisjoint issubset issuperset symmetric_difference union
+        """
+    ),
+    "int": _words(
+        """
+        as_integer_ratio bit_count bit_length conjugate denominator from_bytes imag is_integer numerator
+        real to_bytes
+        """
+    ),
+    "list": _words(
+        """
+        append clear copy count extend index insert pop remove reverse sort
+        """
+    ),
+    "memoryview": _words(
+        """
+        c_contiguous cast contiguous f_contiguous format hex itemsize nbytes ndim obj readonly release shape
+        strides suboffsets tobytes tolist toreadonly
+        """
+    ),
+    "range": _words(
+        """
+        count index start step stop
+        """
+    ),
+    "set": _words(
+        """
+        add clear copy difference difference_update discard intersection intersection_update isdisjoint
+        issubset issuperset pop remove symmetric_difference symmetric_difference_update union update
+        """
+    ),
+    "slice": _words(
+        """
+        indices start step stop
+        """
+    ),
+    "str": _words(
+        """
+        capitalize casefold center count encode endswith expandtabs find format format_map index isalnum
+        isalpha isascii isdecimal isdigit isidentifier islower isnumeric isprintable isspace istitle isupper
+        join ljust lower lstrip maketrans partition removeprefix removesuffix replace rfind rindex rjust
+        rpartition rsplit rstrip split splitlines startswith strip swapcase title translate upper zfill
+        """
+    ),
+    "tuple": _words(
+        """
+        count index
+        """
+    ),
+}
+"""Types of Python's `builtins` whose call returns an instance of exactly that type, and the members that these have."""
 
 
 def in_standard_library(path: Path) -> bool:
@@ -119,8 +204,8 @@ def is_builtin_instance_member(path: Path) -> bool:
     if path.scheme != "python" or len(path.heads) != 1 or path.heads[0].module != "builtins":
         return False
     match path.steps:
-        case (str(type_name), call, str()):
-            return call is CALL and type_name in BUILTIN_TYPES
+        case (str(type_name), call, str(name)):
+            return call is CALL and name in BUILTIN_MEMBERS.get(type_name, ())
         case _:
             return False
 

@@ -10,16 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 from knowing_protocol import ed25519, render, tlog
 from knowing_protocol.bundle import Bundle, LogEntry, Roster, SignedCheckpoint, parse_bundle
-from knowing_protocol.claims import Answer, decide, stated_relations
+from knowing_protocol.claims import Answer, Relations, decide, stated_relations
 from knowing_protocol.critbit import MerkleMap
 from knowing_protocol.ed25519 import Verifier
 from knowing_protocol.errors import CannotTellError, InvalidNameError, MalformedError, RejectedError
 from knowing_protocol.graph import GraphReader, Level, Relation
-from knowing_protocol.hashing import NodeId
 from knowing_protocol.history import Header, checkpoint_time, log_name, log_of_checkpoint, roster_key
 from knowing_protocol.keys import KeyChain
 from knowing_protocol.mapproof import ProvenMap
@@ -152,10 +151,12 @@ class _Checked:
     def run(self) -> list[Header]:
         """Check everything; the headers in scope, in the order of the statement."""
         statement = self.bundle.statement
-        self.logs = [self._check_checkpoint(signed) for signed in self.bundle.checkpoints]
-        names = [log.checkpoint.origin for log in self.logs]
-        if len(set(names)) != len(names):
+        origins = [signed.note.split("\n", 1)[0] for signed in self.bundle.checkpoints]
+        if len(set(origins)) != len(origins):
             raise RejectedError("checkpoint-twice", "the bundle has two checkpoints of one log")
+        self.logs = [self._check_checkpoint(signed) for signed in self.bundle.checkpoints]
+        if statement.at == AT_HEAD and len({log.origin for log in self.logs}) != len(self.logs):
+            raise RejectedError("two-epochs", "of two epochs of one node, at most one has its head")
         self.included = [self._check_included(entry) for entry in self.bundle.entries]
         positions = self._positions(statement.scope)
         if statement.at == AT_HEAD:
@@ -323,8 +324,9 @@ class _Checked:
             if section["entry"] not in in_scope:
                 raise RejectedError("graph-unused", "the bundle shows a graph that the statement does not speak of")
         readers: list[GraphReader] = []
+        relations = stated_relations(statement.question, statement.answer)
         for position, header in zip(positions, headers, strict=True):
-            stated = stated_relations(statement.question, statement.answer, header.repository)
+            stated = relations.get(header.repository, {})
             graphs = [
                 _proven(header.repository, root, sections.get((position, which)), _observed(stated, provenances))
                 for which, root, provenances in (
@@ -336,19 +338,16 @@ class _Checked:
         _compare(statement.answer, decide(statement.question, readers))
 
 
-_Relations: TypeAlias = dict[tuple[str, NodeId], tuple[Relation, ...]]
-
-
-def _observed(relations: _Relations, provenances: frozenset[str]) -> _Relations:
+def _observed(relations: Relations, provenances: frozenset[str]) -> Relations:
     """The relations as one of the two graphs has them: what was observed in its ways."""
-    found: _Relations = {}
+    found: Relations = {}
     for key, rows in relations.items():
         mine = [Relation(source, tuple(one for one in ways if one in provenances)) for source, ways in rows]
         found[key] = tuple(row for row in mine if row.provenances)
     return found
 
 
-def _proven(repository: str, root: bytes | None, section: dict[str, Any] | None, inbound: _Relations) -> GraphReader:
+def _proven(repository: str, root: bytes | None, section: dict[str, Any] | None, inbound: Relations) -> GraphReader:
     if root is None:
         raise RejectedError("withdrawn", f"{repository} was withdrawn at that entry")
     if root == EMPTY_GRAPH_ROOT:

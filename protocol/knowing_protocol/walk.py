@@ -34,8 +34,10 @@ _VALUES: Final = frozenset((NodeKind.VAR.value, NodeKind.CONST.value, NodeKind.F
 _CALLABLES: Final = frozenset((NodeKind.FUNCTION.value, NodeKind.METHOD.value, NodeKind.MACRO.value))
 
 UNPUBLISHED: Final = "no repository in scope publishes it"
+UNCLAIMED: Final = "it is published by a repository whose manifest does not claim it"
 UNKNOWN_RECEIVER: Final = "the receiver's type is not known"
 NO_MEMBER: Final = "a type or module on the way has no such member"
+NO_PORTION: Final = "a namespace package on the way has no such member in scope"
 UNKNOWN_BASE: Final = "a base class on the way is not known"
 UNKNOWN_RESULT: Final = "the result of a call on the way has no known type"
 UNKNOWN_TYPE: Final = "a value on the way has no known type"
@@ -149,7 +151,7 @@ class _Walker:
     def _published(self, path: Path) -> None:
         """Go on from the longest prefix that each repository publishes: none can hide what another one has.
 
-        Repositories may share a root (namespace packages); one that has no such member then says nothing.
+        Repositories may share a namespace package; one whose portion has no such member then says nothing.
         """
         prefixes = prefixes_of(path)
         found: list[Outcome] = []
@@ -161,13 +163,15 @@ class _Walker:
                 if targets:
                     mine, self.outcome = self.outcome, Outcome()
                     for target in targets:
+                        if not target.claimed:
+                            self.outcome.open.add(UNCLAIMED)
                         self._go(_Place(graph, target.node), path.steps[consumed:])
                     found.append(self.outcome)
                     self.outcome = mine
                     break
         somewhere = any(outcome.definitions or outcome.standard for outcome in found)
         for outcome in found:
-            if not somewhere or outcome.definitions or outcome.standard or outcome.open != {NO_MEMBER}:
+            if not somewhere or outcome.definitions or outcome.standard or outcome.open != {NO_PORTION}:
                 self.outcome.take(outcome)
         if not found:
             self.outcome.open.add(UNPUBLISHED)
@@ -188,10 +192,12 @@ class _Walker:
         elif steps[0] is CALL:
             self._call(place, steps[1:])
         elif isinstance(steps[0], str):
-            if not place.instance and (node.kind in _VALUES or place.graph.facts(node).types):
+            # One node may stand for several definitions, a class here and a variable there: both ways are gone.
+            typed = not place.instance and bool(place.graph.facts(node).types)
+            if typed or (not place.instance and node.kind in _VALUES):
                 self._values(place, steps)
-            else:
-                self._member(place, steps[0], steps[1:])
+            if place.instance or node.kind not in _VALUES:
+                self._member(place, steps[0], steps[1:], also_typed=typed)
         else:
             self.outcome.open.add(WILDCARD_IMPORT)
         self.depth -= 1
@@ -201,23 +207,23 @@ class _Walker:
         kind = place.node.kind
         if place.instance:
             self._member(place, "__call__", (CALL, *rest))
-        elif kind in _TYPES:
+            return
+        facts = place.graph.facts(place.node)
+        if kind in _TYPES:
             self._go(_Place(place.graph, place.node, instance=True), rest)
-        elif kind in _CALLABLES:
-            returns = place.graph.facts(place.node).returns
-            if not returns:
-                self.outcome.open.add(UNKNOWN_RESULT)
-            for one in returns:
-                self._instance_of(one, place.graph, rest)
-        else:
+        elif kind in _CALLABLES and (not facts.returns or "returns" in facts.partial):
+            self.outcome.open.add(UNKNOWN_RESULT)
+        for one in facts.returns:
+            self._instance_of(one, place.graph, rest)
+        if facts.types or kind not in _TYPES | _CALLABLES:
             self._values(place, (CALL, *rest))
 
     def _values(self, place: _Place, steps: tuple[Step, ...]) -> None:
         """Go on from a variable, field or property through the types of its value."""
-        types = place.graph.facts(place.node).types
-        if not types:
+        facts = place.graph.facts(place.node)
+        if not facts.types or "types" in facts.partial:
             self.outcome.open.add(UNKNOWN_TYPE)
-        for one in types:
+        for one in facts.types:
             self._instance_of(one, place.graph, steps)
 
     def _instance_of(self, one: TypeRef, graph: GraphReader, steps: tuple[Step, ...]) -> None:
@@ -226,7 +232,7 @@ class _Walker:
         else:
             self._go(_Place(graph, NodeId(graph.repo, *one), instance=True), steps)
 
-    def _member(self, place: _Place, name: str, rest: tuple[Step, ...]) -> None:
+    def _member(self, place: _Place, name: str, rest: tuple[Step, ...], *, also_typed: bool = False) -> None:
         """Go on to a member: the node's own, else that of the first base which has it, else by star imports.
 
         A base that is not known may stand before any other but the node itself, so beside one nothing inherited is
@@ -240,23 +246,26 @@ class _Walker:
                     self.outcome.open.add(UNKNOWN_BASE)
                 for target in targets:
                     self._go(_Place(base.graph, target), rest)
+                self._by_star(place, name, rest, otherwise=None)
                 return
         if _UNKNOWN in order:
             self.outcome.open.add(UNKNOWN_BASE)
-        else:
-            self._by_star(place, name, rest)
+            return
+        miss = NO_PORTION if place.node.kind == NodeKind.PACKAGE else NO_MEMBER
+        self._by_star(place, name, rest, otherwise=None if also_typed else miss)
 
-    def _by_star(self, place: _Place, name: str, rest: tuple[Step, ...]) -> None:
+    def _by_star(self, place: _Place, name: str, rest: tuple[Step, ...], *, otherwise: str | None) -> None:
         """Go on through every star import that may have brought a name: which one did depends on their order."""
         somewhere = False
         for star in place.graph.facts(place.node).stars:
             found = self._aside(star, (name,))
             if found.definitions or found.standard:
                 self._beyond(star, (name, *rest))
-            self.outcome.open |= found.open - {NO_MEMBER}
-            somewhere = somewhere or bool(found.definitions or found.standard or found.open - {NO_MEMBER})
-        if not somewhere:
-            self.outcome.open.add(NO_MEMBER)
+            doubts = found.open - {NO_MEMBER, NO_PORTION}
+            self.outcome.open |= doubts
+            somewhere = somewhere or bool(found.definitions or found.standard or doubts)
+        if not somewhere and otherwise is not None:
+            self.outcome.open.add(otherwise)
 
     def _resolution_order(self, place: _Place) -> list[_Base]:
         """The place and its bases in C3 order; a base that cannot be looked into stands as unknown.
@@ -268,8 +277,11 @@ class _Walker:
         if own not in self.orders:
             self.orders[own] = [own, _UNKNOWN]  # what a type finds that comes back to itself
             bases: list[_Base] = []
-            for one in place.graph.facts(place.node).bases:
+            facts = place.graph.facts(place.node)
+            for one in facts.bases:
                 bases += self._base(one, place.graph)
+            if "bases" in facts.partial:
+                bases.append(_UNKNOWN)
             orders = [self._order_of_base(base) for base in bases]
             if sum(map(len, orders)) <= MAX_ORDER:
                 self.orders[own] = [own, *_merge([*orders, bases])]
@@ -289,13 +301,15 @@ class _Walker:
     def _base(self, one: TypeRef, graph: GraphReader) -> list[_Base]:
         """A base as a place, unknown where it may be more than one thing; `object` has nothing to look into."""
         if not isinstance(one, str):
-            return [_Place(graph, NodeId(graph.repo, *one))]
+            place = _Place(graph, NodeId(graph.repo, *one))
+            return [place] if place.node.kind in _TYPES else [place, _UNKNOWN]
         if one == "python://builtins.object":
             return []
         found = self._aside(one)
         homes = {graph.repo: graph for graph in self.graphs}
         places: list[_Base] = [_Place(homes[node.repo], node) for node in sorted(found.definitions)]
         certain = len(places) == 1 and not found.open and not found.standard
+        certain = certain and all(node.kind in _TYPES for node in found.definitions)
         return places if certain else [*places, _UNKNOWN]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -24,7 +25,7 @@ from knowing_protocol.claims import (
     stated_relations,
 )
 from knowing_protocol.errors import RejectedError
-from knowing_protocol.graph import Graph
+from knowing_protocol.graph import Graph, target_segments
 from knowing_protocol.hashing import NodeId, external
 from knowing_protocol.records import Facts, LocalType
 from knowing_protocol.vocabulary import USES
@@ -60,9 +61,9 @@ def ask_relation(
     return decide(Question(claim, symbol, (kind,), source, via), graphs_of(*made))
 
 
-def refusal(action: Callable[[], object]) -> str:
+def refusal(action: Callable[..., object], *arguments: Any, **named: Any) -> str:
     with pytest.raises(RejectedError) as caught:
-        action()
+        action(*arguments, **named)
     return caught.value.code
 
 
@@ -203,7 +204,7 @@ def test_caller_by_a_name_of_two_claims_is_ambiguous() -> None:
         by_via = {one.via: one.ambiguous for one in ask(symbol, payments(), third, user).callers}
         assert by_via["python://payments.charge"]
     by_via = {one.via: one.ambiguous for one in ask(CHARGE, payments(), third, user).callers}
-    assert not by_via["python://payments.api.charge"]
+    assert by_via["python://payments.api.charge"]  # a module of that name in the third may have it at run time
     assert not by_via[None]
 
 
@@ -217,15 +218,41 @@ def test_caller_by_candidates_is_ambiguous() -> None:
     assert rest == ()
 
 
-def test_caller_by_an_unclaimed_name_that_another_claims_is_not_lost() -> None:
-    third = library(THIRD, "third")
-    copy = third.node("copy", "charge")
-    third.alias("python://payments.charge", copy, claimed=False)
-    answer = ask(copy, payments(), third, application("python://payments.charge"))
-    assert [(one.name, one.ambiguous) for one in answer.callers] == [("use", True)]
+def copy_of_payments(*names: str) -> tuple[Builder, NodeId]:
+    """A repository without a manifest that has a copy of the library, and the last of the symbols copied."""
+    made = Builder(THIRD)
+    made.alias("python://payments", made.node("copy", "", "file"), claimed=False)
+    symbol = NodeId(THIRD, "copy", "", "file")
+    for name in names:
+        symbol = made.node("copy", name)
+        made.alias(f"python://payments.{name}", symbol, claimed=False)
+    return made, symbol
+
+
+def test_caller_by_a_name_that_is_claimed_and_copied_is_ambiguous_for_both() -> None:
+    third, copied = copy_of_payments("charge")
+    for symbol in (CHARGE, copied):
+        answer = ask(symbol, payments(), third, application("python://payments.charge"))
+        assert [one.ambiguous for one in answer.callers if one.repository == SHOP] == [True]
+
+
+def test_longer_name_of_another_repository_takes_no_callers_away() -> None:
+    third, copied = copy_of_payments("Client.send")
+    for symbol in (SEND, copied):
+        answer = ask(symbol, payments(), third, application("python://payments.Client.send"))
+        assert callers_of(answer) == {(SHOP, "use", "python://payments.Client.send")}
 
 
 # Undecided
+
+
+def test_name_that_only_a_copy_publishes_is_not_excluded() -> None:
+    # the library itself is not in scope, and nobody claims its name: a copy does not show what it is
+    third = Builder(THIRD)
+    third.alias("python://elsewhere", third.node("copy", "", "file"), claimed=False)
+    third.alias("python://elsewhere.charge", third.node("copy", "charge"), claimed=False)
+    answer = ask(CHARGE, payments(), third, application("python://elsewhere.charge"))
+    assert undecided_of(answer).keys() == {"python://elsewhere.charge"}
 
 
 def test_unresolved_receiver_is_undecided_with_its_sources() -> None:
@@ -280,7 +307,7 @@ def test_target_that_is_the_symbol_by_one_candidate_is_no_longer_undecided() -> 
 def test_standard_library_is_excluded_for_another_symbol() -> None:
     user = application("python://zlib.charge", "python://os.path.charge", "python://builtins.dict().charge")
     answer = ask(CHARGE, payments(), user)
-    assert answer.undecided == ()
+    assert undecided_of(answer) == {"python://builtins.dict().charge": UNKNOWN_RESULT}  # no dict has such a member
     assert callers_of(answer) == {(PAYMENTS, "Client.send", None)}
 
 
@@ -365,9 +392,8 @@ def callable_result() -> tuple[Builder, NodeId]:
 
 def test_call_of_a_result_is_a_call_of_what_it_does() -> None:
     third, call = callable_result()
-    assert callers_of(ask(call, third, application("python://third.make()"))) == {
-        (SHOP, "use", "python://third.make()")
-    }
+    use, via = NodeId(SHOP, "app", "use", "function"), "python://third.make()"
+    assert ask_relation(RELATION, use, call, third, application(via), via=via) == Answer(provenances=("ast_resolved",))
 
 
 def test_call_of_a_result_of_another_type_is_excluded() -> None:
@@ -378,8 +404,8 @@ def test_call_of_a_result_of_another_type_is_excluded() -> None:
 
 
 def test_call_of_a_result_of_unknown_type_is_undecided_for_every_symbol() -> None:
-    third, call = callable_result()
-    for symbol in (CHARGE, call, MD5):
+    third, _ = callable_result()
+    for symbol in (CHARGE, SEND, MD5):
         answer = ask(symbol, payments(), third, application("python://third.plain()", "python://elsewhere.f()"))
         assert undecided_of(answer) == {"python://third.plain()": UNKNOWN_RESULT, "python://elsewhere.f()": UNPUBLISHED}
 
@@ -424,68 +450,120 @@ def test_re_export_of_a_member_is_found() -> None:
     assert (SHOP, "use", "python://third.settle") in callers_of(ask(SEND, *made))
 
 
-def test_longer_unclaimed_name_of_another_repository_takes_no_callers_away() -> None:
-    third = library(THIRD, "third")
-    third.alias("python://payments.Client.send", third.node("copy", "send"), claimed=False)
-    user = application("python://payments.Client.send")
-    answer = ask(SEND, payments(), third, user)
-    assert (SHOP, "use", "python://payments.Client.send") in callers_of(answer) or answer.undecided
+ROOTS = ("a", "b", "c", "d")
+ENDS = ("f", "g", "K.m", "K.n", "K", "x", "y.f", "y.K.m", "K().n", "K().f", "x()", "make().m", "make().f", "v.n", "v.f")
 
 
-def random_world(rng: random.Random) -> list[Builder]:
+def random_world(rng: random.Random, *, copies: bool) -> list[Builder]:
     """Four repositories that re-export each other's modules and names in every way, and call whatever they can."""
-    made = []
-    roots = ["a", "b", "c", "d"]
-    for root in roots:
-        one = library(f"github.com/acme/{root}", root)
-        module = NodeId(one.repo, root, "", "file")
-        kind = one.node(root, "K", "type")
-        one.alias(f"python://{root}.K", kind)
+    made = [library(f"github.com/acme/{root}", root) for root in ROOTS]
+    for root, one in zip(ROOTS, made, strict=True):
+        kind, make, value = one.node(root, "K", "type"), one.node(root, "make"), one.node(root, "v", "var")
+        for node in (kind, make, value, one.node(root, "f"), one.node(root, "g")):
+            one.alias(f"python://{root}.{node.name}", node)
         for name in ("f", "g"):
-            one.alias(f"python://{root}.{name}", one.node(root, name))
             one.member(kind, rng.choice(("m", "n", name)), one.node(root, f"K.{name}", "method"))
+        one.facts(make, Facts(returns=(rng.choice((LocalType(*kind[1:]), f"python://{rng.choice(ROOTS)}.K")),)))
+        one.facts(value, Facts(types=tuple(f"python://{other}.K" for other in rng.sample(ROOTS, rng.randrange(3)))))
         if rng.random() < 0.4:
-            one.facts(module, Facts(stars=(f"python://{rng.choice(roots)}",)))
+            stars = tuple(f"python://{other}" for other in rng.sample(ROOTS, rng.randrange(3)))
+            one.facts(NodeId(one.repo, root, "", "file"), Facts(stars=stars))
         if rng.random() < 0.5:
-            one.facts(kind, Facts(bases=(f"python://{rng.choice(roots)}.K",)))
-        made.append(one)
-    ends = ["f", "g", "K.m", "K.n", "K", "x", "y.f", "y.K.m", "K().n", "K().f", "x()"]
-    for root, one in zip(roots, made, strict=True):
+            bases = tuple(f"python://{other}.K" for other in rng.sample(ROOTS, rng.randrange(3)))
+            one.facts(kind, Facts(bases=bases))
         for name in rng.sample(["x", "y", "z"], 2):
-            other = rng.choice(roots)
-            suffix = rng.choice(["", *(f".{end}" for end in ends[:8])])
-            one.alias(f"python://{root}.{name}", f"python://{other}{suffix}")
+            end = rng.choice(["", *(f".{end}" for end in ENDS)])
+            one.alias(f"python://{root}.{name}", f"python://{rng.choice(ROOTS)}{end}")
+        if copies and rng.random() < 0.2:  # a copy of somebody else's module
+            other, name = rng.choice(ROOTS), rng.choice(("f", "K", "K.m", "x"))
+            one.alias(f"python://{other}", one.node("copy", "", "file"), claimed=False)
+            one.alias(f"python://{other}.{name}", one.node("copy", name), claimed=False)
         use = one.node(root, "use")
         for _ in range(4):
-            one.edge(use, f"python://{rng.choice(roots)}.{rng.choice([*ends, 'y', 'z', 'z.g', 'y.x'])}")
+            heads = rng.sample([f"{other}.{rng.choice([*ENDS, 'y', 'z', 'z.g', 'y.x'])}" for other in ROOTS], 2)
+            one.edge(use, f"python://{heads[0]}" if rng.random() < 0.8 else f"python://{{{heads[0]}|{heads[1]}}}")
     return made
 
 
-@settings(max_examples=120, deadline=None)
-@given(st.integers(0, 2**32))
-def test_callers_are_every_reference_that_leads_to_the_symbol(seed: int) -> None:
-    made = random_world(random.Random(seed))
-    graphs = graphs_of(*made)
-    leads = {
-        (graph.repo, source.name, target.name): walk(target.name, graphs)
+def references(made: list[Builder], graphs: list[Graph]) -> dict[tuple[str, str, str], NodeId]:
+    """Every call of a name from outside: repository, caller and name, with its target."""
+    return {
+        (graph.repo, source.name, target.name): target
         for graph, one in zip(graphs, made, strict=True)
         for target in one.records.nodes
         if target.kind == "external"
         for source, _ in graph.inbound("calls", target)
     }
-    for symbol in {node for one in made for node in one.records.nodes if node.kind in {"function", "method", "type"}}:
+
+
+def symbols_of(made: list[Builder]) -> list[NodeId]:
+    return sorted({node for one in made for node in one.records.nodes if node.kind in {"function", "method", "type"}})
+
+
+def listed_callers(answer: Answer) -> set[tuple[str, str, str]]:
+    return {(one.repository, one.name, one.via) for one in answer.callers if one.via is not None}
+
+
+def listed_undecided(answer: Answer) -> set[tuple[str, str, str]]:
+    return {(one.repository, source.name, one.target) for one in answer.undecided for source in one.sources}
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.integers(0, 2**32))
+def test_callers_are_every_reference_that_leads_to_the_symbol_and_no_other(seed: int) -> None:
+    made = random_world(random.Random(seed), copies=True)
+    graphs = graphs_of(*made)
+    outcomes = {place: walk(target.name, graphs) for place, target in references(made, graphs).items()}
+    for symbol in symbols_of(made):
         answer = decide(Question(CALLERS, symbol, ("calls",)), graphs)
-        listed = {(one.repository, one.name, one.via or "") for one in answer.callers if one.via is not None}
-        assert {place for place, outcome in leads.items() if symbol in outcome.definitions} <= listed
-        for place in listed:
-            assert symbol in leads[place].definitions or leads[place].names & set(answer.names)
+        assert {place for place, one in outcomes.items() if symbol in one.definitions} <= listed_callers(answer)
+        for place in listed_callers(answer):
+            assert symbol in outcomes[place].definitions or outcomes[place].names & set(answer.names)
+        assert listed_callers(answer).isdisjoint(listed_undecided(answer))
+        assert all(outcomes[place].open or outcomes[place].standard for place in listed_undecided(answer))
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.integers(0, 2**32))
+def test_what_only_a_repository_out_of_scope_shows_is_undecided_and_not_excluded(seed: int) -> None:
+    rng = random.Random(seed)
+    made = random_world(rng, copies=False)  # who copies a name of a repository out of scope takes its place
+    truth = graphs_of(*made)
+    missing = rng.randrange(len(made))
+    in_scope = [one for index, one in enumerate(made) if index != missing]
+    graphs = graphs_of(*in_scope)
+    leads = {place: walk(target.name, truth).definitions for place, target in references(in_scope, graphs).items()}
+    for symbol in symbols_of(in_scope):
+        answer = decide(Question(CALLERS, symbol, ("calls",)), graphs)
+        segments = target_segments(symbol).union(*(target_segments(external(name)) for name in answer.names))
+        for place, target in references(in_scope, graphs).items():
+            if symbol in leads[place] and segments & target_segments(target):
+                assert place in listed_callers(answer) | listed_undecided(answer)
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.integers(0, 2**32))
+def test_no_relation_is_refused_exactly_for_callers(seed: int) -> None:
+    made = random_world(random.Random(seed), copies=True)
+    graphs = graphs_of(*made)
+    for symbol in symbols_of(made):
+        answer = decide(Question(CALLERS, symbol, ("calls",)), graphs)
+        for one in made:
+            use = next(node for node in one.records.nodes if node.name == "use")
+            question = Question(NO_RELATION, symbol, ("calls",), use)
+            if (use.repo, "use") in {caller[:2] for caller in listed_callers(answer)}:
+                assert refusal(decide, question, graphs) == "relation-present"
+            else:
+                undecided = decide(question, graphs).undecided
+                mine = {place for place in listed_undecided(answer) if place[0] == use.repo}
+                assert {(entry.repository, "use", entry.target) for entry in undecided} == mine
 
 
 # Subjects that are refused
 
 
 def test_symbol_of_a_repository_that_is_not_in_scope_is_refused() -> None:
-    assert refusal(lambda: ask(CHARGE, shop(), tools())) == "not-in-scope"
+    assert refusal(ask, CHARGE, shop(), tools()) == "not-in-scope"
 
 
 def test_symbol_that_its_repository_does_not_define_is_refused() -> None:
@@ -494,45 +572,53 @@ def test_symbol_that_its_repository_does_not_define_is_refused() -> None:
         CHARGE._replace(kind="method"),
         CHARGE._replace(package="payments"),
     ):
-        assert refusal(lambda symbol=symbol: ask(symbol, payments(), shop())) == "subject-absent"  # type: ignore[misc]
+        assert refusal(ask, symbol, payments(), shop()) == "subject-absent"
 
 
-@pytest.mark.parametrize("name", ["Client.__init__", "Client.__new__", "Client.constructor", "Client.<init>"])
-def test_constructor_is_refused(name: str) -> None:
+@pytest.mark.parametrize(
+    "name", ["__init__", "__new__", "constructor", "<init>", "__call__", "__enter__", "__getitem__"]
+)
+def test_method_that_is_called_without_its_name_is_refused(name: str) -> None:
     made = payments()
-    symbol = made.node("payments/client", name, "method")
-    assert refusal(lambda: ask(symbol, made)) == "subject-constructor"
+    symbol = made.node("payments/client", f"Client.{name}", "method")
+    made.member(CLIENT, name, symbol)
+    assert refusal(ask, symbol, made, shop()) == "subject-implicit"
+    assert refusal(ask_relation, NO_RELATION, CHECKOUT, symbol, made, shop()) == "subject-implicit"
+
+
+def test_method_that_is_also_called_without_its_name_is_refused() -> None:
+    made = payments()
+    made.member(CLIENT, "__call__", SEND)
+    assert refusal(ask, SEND, made, shop()) == "subject-implicit"
 
 
 def test_constructor_by_its_outside_name_is_refused() -> None:
-    assert refusal(lambda: ask(external("python://elsewhere.Client.__init__"), payments())) == "subject-constructor"
+    assert refusal(ask, external("python://elsewhere.Client.__init__"), payments()) == "subject-implicit"
+
+
+def test_function_with_underscores_is_no_implicit_method() -> None:
+    made = payments()
+    hook = made.node("payments/api", "__getattr__")
+    made.edge(CHARGE, hook)
+    assert callers_of(ask(hook, made)) == {(PAYMENTS, "charge", None)}
 
 
 @pytest.mark.parametrize("name", ["payments.charge", "payments.api.charge", "tools.pay", "payments.Client.send"])
 def test_outside_name_of_a_symbol_in_scope_is_refused(name: str) -> None:
-    assert refusal(lambda: ask(external(f"python://{name}"), payments(), tools())) == "subject-is-alias"
+    assert refusal(ask, external(f"python://{name}"), payments(), tools()) == "subject-is-alias"
 
 
 def test_outside_name_that_a_repository_in_scope_re_exports_from_outside_is_refused() -> None:
     third = library(THIRD, "third", get="python://requests.get")
-    assert refusal(lambda: ask(external("python://third.get"), third)) == "subject-is-alias"
+    assert refusal(ask, external("python://third.get"), third) == "subject-is-alias"
     assert ask(external("python://requests.get"), third).names == ("python://requests.get", "python://third.get")
 
 
 def test_outside_name_that_a_repository_in_scope_should_define_is_refused() -> None:
     for name in ("payments.nothing", "payments.Client.nothing", "payments.api.nothing"):
         symbol = external(f"python://{name}")
-        assert refusal(lambda symbol=symbol: ask(symbol, payments())) == "subject-undefined"  # type: ignore[misc]
+        assert refusal(ask, symbol, payments()) == "subject-undefined"
         assert ask(symbol, shop(), tools()).callers == ()
-
-
-def test_outside_name_that_a_repository_in_scope_publishes_without_its_root_is_refused() -> None:
-    # a namespace package: the repository publishes `ns.lib`, and nobody publishes `ns`
-    third = Builder(THIRD)
-    f, use = third.node("ns/lib", "f"), third.node("ns/lib", "use")
-    third.alias("python://ns.lib.f", f)
-    third.edge(use, f)
-    assert refusal(lambda: ask(external("python://ns.lib.f"), third)) == "subject-is-alias"
 
 
 @pytest.mark.parametrize(
@@ -546,7 +632,7 @@ def test_outside_name_that_a_repository_in_scope_publishes_without_its_root_is_r
     ],
 )
 def test_path_through_types_is_no_name_to_ask_about(path: str) -> None:
-    assert refusal(lambda: ask(external(path), payments())) == "subject-not-a-name"
+    assert refusal(ask, external(path), payments()) == "subject-not-a-name"
     assert not is_symbol_path(path)
 
 
@@ -558,7 +644,7 @@ def test_plain_path_is_a_name_to_ask_about() -> None:
 
 
 def test_question_about_no_type_is_refused() -> None:
-    assert refusal(lambda: ask(CHARGE, payments(), types=())) == "malformed-question"
+    assert refusal(ask, CHARGE, payments(), types=()) == "malformed-question"
 
 
 class HidingNames(Graph):
@@ -577,7 +663,7 @@ def test_names_map_that_hides_a_caller_is_refused(hidden: str) -> None:
     assert len(decide(question, graphs).callers) == 2
     for graph in graphs:
         graph.hidden = hidden
-    assert refusal(lambda: decide(question, graphs)) == "inbound-names-disagree"
+    assert refusal(decide, question, graphs) == "inbound-names-disagree"
 
 
 # Names from outside
@@ -606,20 +692,20 @@ def test_node_is_there_or_not() -> None:
     absent = CHARGE._replace(name="refund")
     assert decide(Question(NODE, CHARGE), graphs) == Answer()
     assert decide(Question(NO_NODE, absent), graphs) == Answer()
-    assert refusal(lambda: decide(Question(NODE, absent), graphs)) == "node-absent"
-    assert refusal(lambda: decide(Question(NO_NODE, CHARGE), graphs)) == "node-present"
+    assert refusal(decide, Question(NODE, absent), graphs) == "node-absent"
+    assert refusal(decide, Question(NO_NODE, CHARGE), graphs) == "node-present"
 
 
 def test_node_of_a_repository_that_is_not_in_scope_is_neither_there_nor_not() -> None:
     for claim in (NODE, NO_NODE):
-        assert refusal(lambda claim=claim: decide(Question(claim, CHARGE), graphs_of(shop()))) == "not-in-scope"  # type: ignore[misc]
+        assert refusal(decide, Question(claim, CHARGE), graphs_of(shop())) == "not-in-scope"
 
 
 def test_phantom_is_there_or_not_in_one_repository() -> None:
     phantom, absent = external("python://payments.charge"), external("python://payments.refund")
     assert decide(Question(NODE, phantom), graphs_of(shop())) == Answer()
     assert decide(Question(NO_NODE, absent), graphs_of(shop())) == Answer()
-    assert refusal(lambda: decide(Question(NO_NODE, phantom), graphs_of(shop()))) == "node-present"
+    assert refusal(decide, Question(NO_NODE, phantom), graphs_of(shop())) == "node-present"
     assert refusal(lambda: decide(Question(NODE, phantom), graphs_of(shop(), tools()))) == "not-in-scope"
 
 
@@ -651,30 +737,22 @@ def test_relation_that_is_not_there_is_refused() -> None:
         (CHECKOUT, CHARGE, "python://tools.pay", "calls"),
         (CHECKOUT, CHARGE, "python://nowhere.at.all", "calls"),
     ):
-        code = refusal(
-            lambda source=source, symbol=symbol, via=via, kind=kind: ask_relation(  # type: ignore[misc]
-                RELATION, source, symbol, *made, via=via, kind=kind
-            )
-        )
+        code = refusal(ask_relation, RELATION, source, symbol, *made, via=via, kind=kind)
         assert code == "relation-absent"
 
 
 def test_relation_by_a_name_that_leads_elsewhere_is_refused() -> None:
     made = payments(), shop(), tools()
     for symbol in (AUDIT, SEND, external("python://payments.api.audit")):
-        code = refusal(
-            lambda symbol=symbol: ask_relation(  # type: ignore[misc]
-                RELATION, CHECKOUT, symbol, *made, via="python://payments.charge"
-            )
-        )
+        code = refusal(ask_relation, RELATION, CHECKOUT, symbol, *made, via="python://payments.charge")
         assert code == "via-elsewhere"
     unresolved = "unresolved://python/get"
-    assert refusal(lambda: ask_relation(RELATION, CHECKOUT, CHARGE, *made, via=unresolved)) == "via-elsewhere"
+    assert refusal(ask_relation, RELATION, CHECKOUT, CHARGE, *made, via=unresolved) == "via-elsewhere"
 
 
 def test_relation_from_a_repository_that_is_not_in_scope_is_refused() -> None:
     for claim in (RELATION, NO_RELATION):
-        code = refusal(lambda claim=claim: ask_relation(claim, CHECKOUT, CHARGE, payments()))  # type: ignore[misc]
+        code = refusal(ask_relation, claim, CHECKOUT, CHARGE, payments())
         assert code == "not-in-scope"
 
 
@@ -715,7 +793,7 @@ def test_no_relation_is_shown_with_the_names_it_speaks_of() -> None:
 )
 def test_no_relation_where_there_is_one_is_refused(source: NodeId, symbol: NodeId) -> None:
     made = payments(), shop(), tools()
-    assert refusal(lambda: ask_relation(NO_RELATION, source, symbol, *made)) == "relation-present"
+    assert refusal(ask_relation, NO_RELATION, source, symbol, *made) == "relation-present"
 
 
 def test_no_relation_names_what_the_source_may_mean() -> None:
@@ -733,15 +811,15 @@ def test_no_relation_names_what_the_source_may_mean() -> None:
 
 def test_no_relation_from_a_source_that_is_not_there_is_refused() -> None:
     absent = CHECKOUT._replace(name="nobody")
-    assert refusal(lambda: ask_relation(NO_RELATION, absent, CHARGE, payments(), shop())) == "source-absent"
+    assert refusal(ask_relation, NO_RELATION, absent, CHARGE, payments(), shop()) == "source-absent"
 
 
 def test_no_relation_to_a_symbol_that_cannot_be_asked_about_is_refused() -> None:
     made = payments(), shop()
-    assert refusal(lambda: ask_relation(NO_RELATION, CHECKOUT, AUDIT._replace(name="x"), *made)) == "subject-absent"
-    assert refusal(lambda: ask_relation(NO_RELATION, CHECKOUT, MAIN, *made)) == "not-in-scope"
+    assert refusal(ask_relation, NO_RELATION, CHECKOUT, AUDIT._replace(name="x"), *made) == "subject-absent"
+    assert refusal(ask_relation, NO_RELATION, CHECKOUT, MAIN, *made) == "not-in-scope"
     alias = external("python://payments.charge")
-    assert refusal(lambda: ask_relation(NO_RELATION, CHECKOUT, alias, *made)) == "subject-is-alias"
+    assert refusal(ask_relation, NO_RELATION, CHECKOUT, alias, *made) == "subject-is-alias"
 
 
 def test_forward_and_inbound_that_disagree_are_refused() -> None:
@@ -752,7 +830,7 @@ def test_forward_and_inbound_that_disagree_are_refused() -> None:
     made = payments()
     graphs = [Hiding(made.repo, made.records)]
     question = Question(NO_RELATION, AUDIT, ("calls",), CHARGE)
-    assert refusal(lambda: decide(question, graphs)) == "forward-inbound-disagree"
+    assert refusal(decide, question, graphs) == "forward-inbound-disagree"
 
 
 @pytest.mark.parametrize("claim", [RELATION, NO_RELATION])
@@ -760,7 +838,7 @@ def test_relation_without_one_source_and_one_type_is_refused(claim: str) -> None
     graphs = graphs_of(payments())
     for source, types in ((None, ("calls",)), (CHARGE, ()), (CHARGE, ("calls", "references"))):
         question = Question(claim, AUDIT, types, source)
-        assert refusal(lambda question=question: decide(question, graphs)) == "malformed-question"  # type: ignore[misc]
+        assert refusal(decide, question, graphs) == "malformed-question"
 
 
 # What an answer states
@@ -770,7 +848,7 @@ def assert_states_what_the_graphs_have(question: Question, *made: Builder) -> No
     graphs = graphs_of(*made)
     answer = decide(question, graphs)
     for graph in graphs:
-        for (edge_type, target), relations in stated_relations(question, answer, graph.repo).items():
+        for (edge_type, target), relations in stated_relations(question, answer).get(graph.repo, {}).items():
             assert tuple(sorted(relations)) == graph.inbound(edge_type, target)
 
 

@@ -99,6 +99,7 @@ def facts_as_json(facts: Facts) -> dict[str, list[object]]:
 
     return {
         "bases": written(facts.bases),
+        "partial": [*sorted(facts.partial)],
         "returns": in_order(facts.returns),
         "stars": list(facts.stars),
         "types": in_order(facts.types),
@@ -151,6 +152,10 @@ def maps_by_formula(records: Records) -> dict[str, bytes]:
         members.setdefault(key, {})[target] = target
         if segments_by_hand(nodes[target]) != [name]:
             alias_of.setdefault(target, {})[key] = key
+    for target, found in alias_of.items():
+        if nodes[target].kind == "external":  # a name from outside that is published anew
+            for segment in segments_by_hand(nodes[target]):
+                names.setdefault(tagged("name", "alias", segment), {})[target] = set_of(13, found)
     facts = {key: tagged("facts", json_bytes(facts_as_json(one))) for key, one in records.facts.items()}
 
     def of_sets(level: int, inner: int, sets: Sets) -> bytes:
@@ -299,7 +304,7 @@ def test_keys_and_values_are_the_formulas_of_the_design() -> None:
     assert formulas.coverage_value("binary") == tagged("coverage", "binary")
     assert formulas.file_value(one, two) == tagged("file", one, two)
     assert formulas.facts_value(Facts(stars=("python://a",))) == tagged(
-        "facts", b'{"bases":[],"returns":[],"stars":["python://a"],"types":[]}'
+        "facts", b'{"bases":[],"partial":[],"returns":[],"stars":["python://a"],"types":[]}'
     )
 
 
@@ -367,6 +372,15 @@ def test_target_that_ends_in_a_call_or_a_wildcard_stands_under_any_name() -> Non
     assert graph.named("calls", "make") == graph.named("calls", "()") == ()
 
 
+def test_name_from_outside_that_is_published_anew_stands_under_its_last_segment() -> None:
+    made = sample()
+    made.alias("python://b.result", "python://lib.make()")
+    graph = Graph(REPO, made.records)
+    assert graph.named("alias", "make") == (external("python://lib.make"),)
+    assert graph.named("alias", "*") == (external("python://lib.make()"),)
+    assert graph.named("alias", "f") == graph.named("alias", "theirs") == ()
+
+
 def test_relation_is_one_however_often_it_was_observed() -> None:
     graph = Graph(REPO, sample().records)
     f, g = NodeId(REPO, "a/b", "f", "function"), NodeId(REPO, "a:b", "g", "function")
@@ -419,7 +433,7 @@ def test_returns_and_types_are_sets_and_bases_and_stars_are_not() -> None:
         assert formulas.facts_value(one) == formulas.facts_value(again)
     assert formulas.facts_value(Facts(bases=paths)) != formulas.facts_value(Facts(bases=paths[::-1]))
     assert formulas.facts_value(Facts(stars=stars)) != formulas.facts_value(Facts(stars=stars[::-1]))
-    assert len({formulas.facts_value(Facts(**{name: stars})) for name in Facts._fields}) == 4
+    assert len({formulas.facts_value(Facts(**{name: stars})) for name in Facts._fields}) == 5
 
 
 def test_facts_are_answered_in_the_order_in_which_they_are_hashed() -> None:
@@ -501,6 +515,9 @@ def test_alias_claim_member_fact_node_and_coverage_change_their_own_maps() -> No
     def with_alias(records: Records) -> None:
         records.aliases.append(Alias("python://new", f, claimed=True))
 
+    def with_re_export(records: Records) -> None:
+        records.aliases.append(Alias("python://b.new", external_by_formula("python://lib.make().send"), claimed=True))
+
     def with_claim(records: Records) -> None:
         records.aliases[1] = records.aliases[1]._replace(claimed=True)
 
@@ -521,6 +538,7 @@ def test_alias_claim_member_fact_node_and_coverage_change_their_own_maps() -> No
 
     for change, expected in (
         (with_alias, {"aliases", "alias_of"}),
+        (with_re_export, {"aliases", "alias_of", "names"}),
         (with_claim, {"aliases"}),
         (with_member, {"members"}),
         (with_renamed_member, {"members", "alias_of"}),
@@ -648,6 +666,49 @@ def test_edge_to_a_phantom_that_is_no_path_is_refused() -> None:
     phantom = external("not a path")
     edge = Edge(node_hash(*KNOWN), node_hash(*phantom), "calls", "ast_resolved")
     refuse(Records(nodes=[KNOWN, phantom], edges=[edge]))
+
+
+def alias_of_known(name: str, *, claimed: bool = True) -> Records:
+    return Records(nodes=[KNOWN], aliases=[Alias(name, node_hash(*KNOWN), claimed)])
+
+
+@pytest.mark.parametrize(
+    "name", ["python://lib.f()", "python://lib.*", "python://{lib|b}.f", "unresolved://python/f", "lib.f", ""]
+)
+@pytest.mark.parametrize("claimed", [True, False])
+def test_path_through_types_cannot_be_published(name: str, *, claimed: bool) -> None:
+    refuse(alias_of_known(name, claimed=claimed))
+
+
+@pytest.mark.parametrize("name", ["python://json", "python://json.loads", "npm://node:fs", "rust://std", "go://fmt"])
+def test_name_of_the_standard_library_cannot_be_claimed(name: str) -> None:
+    refuse(alias_of_known(name))
+
+
+@pytest.mark.parametrize(
+    "name", ["python://lib.f", "python://lib.sub.f", "npm://lib#f", "go://acme.dev/lib.F", "rust://l::f"]
+)
+@pytest.mark.parametrize("claimed", [True, False])
+def test_name_without_its_root_cannot_be_published(name: str, *, claimed: bool) -> None:
+    refuse(alias_of_known(name, claimed=claimed))
+
+
+def test_name_of_a_language_whose_roots_are_no_modules_needs_none() -> None:
+    for name in ("java://dev.acme.Lib.f", "csharp://Acme.Lib.F"):
+        assert Graph(REPO, alias_of_known(name)).alias(name) == (AliasTarget(KNOWN, True),)
+
+
+def test_unknown_kind_edge_type_or_provenance_is_refused() -> None:
+    known = node_hash(*KNOWN)
+    refuse(Records(nodes=[KNOWN._replace(kind="class")]))
+    refuse(Records(nodes=[KNOWN], edges=[Edge(known, known, "call", "ast_resolved")]))
+    refuse(Records(nodes=[KNOWN], edges=[Edge(known, known, "alias", "ast_resolved")]))
+    refuse(Records(nodes=[KNOWN], edges=[Edge(known, known, "calls", "guessed")]))
+
+
+def test_over_long_part_of_a_node_is_refused() -> None:
+    refuse(Records(nodes=[KNOWN._replace(name="x" * 4097)]))
+    Graph(REPO, Records(nodes=[KNOWN._replace(name="x" * 4096)]))
 
 
 def test_alias_of_an_unknown_node_is_refused() -> None:

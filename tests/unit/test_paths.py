@@ -21,7 +21,7 @@ from knowing_protocol.paths import (
     plain_prefixes,
 )
 from knowing_protocol.standard_library import (
-    BUILTIN_TYPES,
+    BUILTIN_MEMBERS,
     PYTHON_MODULES,
     in_standard_library,
     is_builtin_instance_member,
@@ -384,7 +384,7 @@ def test_the_python_table_knows_every_module_of_the_interpreter_that_runs_the_te
 
 def test_a_builtin_type_makes_instances_of_itself() -> None:
     arguments: dict[str, tuple[object, ...]] = {"range": (1,), "slice": (1,), "memoryview": (b"",)}
-    for name in BUILTIN_TYPES:
+    for name in BUILTIN_MEMBERS:
         builtin = getattr(builtins, name)
         assert type(builtin(*arguments.get(name, ()))) is builtin
 
