@@ -166,5 +166,9 @@ class Node:
                     fsck.repair_repository(store)
                 check = fsck.check_repository(store)
             found.append({"repo": row.url, "ref": row.ref, **check._asdict()})
-        errors = fsck.check_log(self.store, self.keys.first_key)
+        errors = self.check_log()
         return {"ok": not errors and not any(one["errors"] for one in found), "repos": found, "log": errors}
+
+    def check_log(self) -> list[str]:
+        """Everything that is wrong with the node's log."""
+        return fsck.check_log(self.store, self.keys.first_key)

@@ -19,8 +19,13 @@ from knowingd import __version__
 
 # Command to the module that has it; the help text stands here so that `--help` loads none of them.
 COMMANDS = {
-    "demo": ("knowingd.cli.demo", "The whole story on a small sample: prove, verify, and refuse a forgery."),
-    "verify": ("knowingd.cli.verify", "Check a proof bundle offline."),
+    "init": ("knowingd.cli.node:init", "Make the node's key and directories (also done on first use)."),
+    "list": ("knowingd.cli.node:list_repositories", "The repositories of this node and their newest snapshots."),
+    "log": ("knowingd.cli.node:log", "The snapshots of a repository, newest first, with their roots."),
+    "fsck": ("knowingd.cli.node:check", "Check every hash, root, log entry and signature."),
+    "key": ("knowingd.cli.node:key", "The node's keys."),
+    "verify": ("knowingd.cli.verify:command", "Check a proof bundle offline."),
+    "demo": ("knowingd.cli.demo:command", "The whole story on a small sample: prove, verify, and refuse a forgery."),
 }
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
@@ -37,7 +42,8 @@ class LazyGroup(click.Group):
         """The command, loaded."""
         if cmd_name not in COMMANDS:
             return None
-        command: click.Command = import_module(COMMANDS[cmd_name][0]).command
+        module, _, attribute = COMMANDS[cmd_name][0].partition(":")
+        command: click.Command = getattr(import_module(module), attribute)
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002

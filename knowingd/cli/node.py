@@ -1,0 +1,157 @@
+"""Commands about the node itself and its databases: `init`, `list`, `log`, `fsck`, `key`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import click
+from knowing_protocol.note import format_verifier_key
+from knowing_protocol.render import visible
+
+from knowingd.cli import common_options
+from knowingd.config import Home
+from knowingd.node import Node
+
+
+def opened(home: str | None) -> Node:
+    """The node of a data directory."""
+    return Node(Home.at(home))
+
+
+def emit(value: Any) -> None:
+    """One JSON document on stdout."""
+    click.echo(json.dumps(value, ensure_ascii=False, indent=2))
+
+
+def table(rows: Sequence[tuple[str, ...]]) -> None:
+    """Columns for people; the first row is the heading."""
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    for row in rows:
+        click.echo("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+
+
+def when(timestamp: int | None) -> str:
+    """A time as people read it."""
+    return "-" if timestamp is None else datetime.fromtimestamp(timestamp, UTC).strftime("%Y-%m-%d %H:%M UTC")
+
+
+@click.command("init")
+@common_options
+def init(*, home: str | None, as_json: bool, quiet: bool, **_common: object) -> None:
+    """Make the node's key and directories. Does nothing where they are; every other command does it on first use."""
+    with opened(home) as node:
+        found = {"node": node.keys.origin.hex(), "home": str(node.home.path)}
+    if as_json:
+        emit(found)
+    elif not quiet:
+        click.echo(f"node {found['node'][:16]} at {found['home']}")
+
+
+@click.command("list")
+@common_options
+def list_repositories(*, home: str | None, as_json: bool, **_common: object) -> None:
+    """The repositories of this node: URL, newest commit, symbols, edges, and when they were indexed."""
+    with opened(home) as node:
+        found = node.repositories()
+    if as_json:
+        emit({"repos": found})
+    elif not found:
+        click.echo("no repositories yet")
+    else:
+        rows = [("repository", "ref", "commit", "symbols", "edges", "indexed")]
+        rows += (
+            (
+                visible(one["repo"]),
+                visible(one["ref"]),
+                visible((one["commit"] or "-")[:12]),
+                f"{one['nodes']:,}",
+                f"{one['edges']:,}",
+                when(one["time"]),
+            )
+            for one in found
+        )
+        table(rows)
+
+
+@click.command("log")
+@click.argument("repo", metavar="REPO")
+@click.option("--verify", is_flag=True, help="Check the node's whole log first: entries, hashes, rosters, signatures.")
+@common_options
+def log(repo: str, *, verify: bool, home: str | None, as_json: bool, **_common: object) -> int:
+    """The snapshots of a repository, newest first.
+
+    REPO is a URL in any spelling, a path, or a unique tail such as `shop`.
+    """
+    with opened(home) as node:
+        errors = node.check_log() if verify else []
+        found = node.log(repo)
+    if as_json:
+        emit({"snapshots": found, **({"errors": errors} if verify else {})})
+    else:
+        rows = [("index", "snapshot", "commit", "symbols", "edges", "taken")]
+        rows += (
+            (
+                str(one["index"]),
+                one["snapshot"][:16],
+                visible(one["commit"][:12]),
+                f"{one['nodes']:,}",
+                f"{one['edges']:,}",
+                when(one["time"]),
+            )
+            for one in found
+        )
+        table(rows)
+        for error in errors:
+            click.echo(f"error: {error}", err=True)
+        if verify and not errors:
+            click.echo("the log is whole: every entry, hash, roster and signature was checked")
+    return 3 if errors else 0
+
+
+@click.command("fsck")
+@click.argument("repo", metavar="[REPO]", required=False)
+@click.option("--all", "_all", is_flag=True, help="All repositories; the default.")
+@click.option("--repair", is_flag=True, help="Make again what can be made again, and say what cannot.")
+@common_options
+def check(repo: str | None, *, _all: bool, repair: bool, home: str | None, as_json: bool, **_common: object) -> int:
+    """Check databases and the log: everything that is hashed is hashed again and compared.
+
+    Exit 0 if all is well, 3 if not.
+    """
+    with opened(home) as node:
+        report = node.fsck(repo, repair=repair)
+    if as_json:
+        emit(report)
+    else:
+        for one in report["repos"]:
+            state = "ok" if not one["errors"] else f"{len(one['errors'])} errors"
+            click.echo(f"{visible(one['repo'])}: {one['nodes']:,} symbols, {one['edges']:,} edges, {state}")
+            for error in one["errors"]:
+                click.echo(f"  {visible(error)}")
+        click.echo("log: " + ("ok" if not report["log"] else "; ".join(visible(text) for text in report["log"])))
+    return 0 if report["ok"] else 3
+
+
+@click.group("key")
+def key() -> None:
+    """The node's keys."""
+
+
+@key.command("show")
+@common_options
+def show(*, home: str | None, as_json: bool, **_common: object) -> None:
+    """The node's id, its first key (which it is named after) and the key that signs now."""
+    with opened(home) as node:
+        found = {
+            "node": node.keys.origin.hex(),
+            "first_key": node.keys.first_key.hex(),
+            "current_key": node.keys.current_key.hex(),
+            "verifier_key": format_verifier_key(f"knowing/{node.keys.origin.hex()}", node.keys.current_key),
+        }
+    if as_json:
+        emit(found)
+    else:
+        table(list(found.items()))
