@@ -287,7 +287,15 @@ class _Subject:
                 waiting = [self.symbol]
 
     def _names_of(self, target: NodeId) -> list[str | RenamedMember]:
-        return [name for graph in self.graphs for name in graph.aliases_of(target)]
+        """All names that lead to a target; one from outside has some only where it is published anew."""
+        outside = target.kind == NodeKind.EXTERNAL
+        segments = sorted(target_segments(target))
+        return [
+            name
+            for graph in self.graphs
+            if not outside or any(target in graph.named(REPUBLISHED, segment) for segment in segments)
+            for name in graph.aliases_of(target)
+        ]
 
     def _republish(self, target: NodeId, waiting: list[NodeId]) -> None:
         if target.name in self.names:
