@@ -132,10 +132,6 @@ class Session:
         )
         return ((row[0], EdgeRow(*row[1:])) for row in rows)
 
-    def edges_from(self, source: int) -> list[EdgeRow]:
-        """The edges of a source."""
-        return [EdgeRow(*row) for row in self.execute("SELECT * FROM edges WHERE source = ?", (source,))]
-
     def edges_to(self, target: int, edge_type: int) -> list[EdgeRow]:
         """The edges of one type to a target."""
         rows = self.execute(

@@ -48,9 +48,3 @@ class RejectedError(KnowingError):
     def __init__(self, code: str, message: str, *, hint: str = "") -> None:
         super().__init__(message, code=code, hint=hint)
 
-
-class CannotTellError(KnowingError):
-    """Nothing is wrong, but nothing that is trusted speaks for it either."""
-
-    code = "cannot-tell"
-    exit_code = 1

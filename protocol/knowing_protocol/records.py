@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from knowing_protocol import encoding
 from knowing_protocol.errors import MalformedError
-from knowing_protocol.hashing import NodeId, edge_hash, external, node_hash
+from knowing_protocol.hashing import NodeId, edge_hash, external
 from knowing_protocol.paths import parse_path
 from knowing_protocol.vocabulary import Coverage, NodeKind
 
@@ -203,7 +203,3 @@ def symbol_from_ref(ref: TypeRef, repo: str) -> NodeId:
     """The identity that a path or a local symbol stands for."""
     return external(ref) if isinstance(ref, str) else NodeId(repo, *ref)
 
-
-def hash_of(node: NodeId) -> bytes:
-    """The hash of an identity."""
-    return node_hash(*node)

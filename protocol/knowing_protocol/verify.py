@@ -17,7 +17,7 @@ from knowing_protocol.bundle import Bundle, LogEntry, Roster, SignedCheckpoint, 
 from knowing_protocol.claims import Answer, Relations, decide, stated_relations
 from knowing_protocol.critbit import MerkleMap
 from knowing_protocol.ed25519 import Verifier
-from knowing_protocol.errors import CannotTellError, InvalidNameError, MalformedError, RejectedError
+from knowing_protocol.errors import InvalidNameError, MalformedError, RejectedError
 from knowing_protocol.graph import GraphReader, Level, Relation
 from knowing_protocol.history import Header, checkpoint_time, log_name, log_of_checkpoint, roster_key
 from knowing_protocol.keys import KeyChain
@@ -368,11 +368,3 @@ def _compare(stated: Answer, shown: Answer) -> None:
         if getattr(stated, part) != getattr(shown, part):
             raise RejectedError(f"statement-{part}", f"{what} in the statement is not what the proofs show")
 
-
-def require_verified(report: Report) -> Report:
-    """The report, or the error that a command ends with."""
-    if report.verdict == REJECTED:
-        raise RejectedError(report.code, report.reason)
-    if report.verdict == CANNOT_TELL:
-        raise CannotTellError(report.reason, hint="give a trust file with --trust")
-    return report

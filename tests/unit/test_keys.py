@@ -85,6 +85,23 @@ def test_first_key_names_the_node_and_signs_everything() -> None:
     assert ranges(chain, FIRST, (0, 0), (0, MAX), (7, 3)) == [True, True, True]
 
 
+BAD_KEYS = {
+    "of small order": bytes([1]) + bytes(31),
+    "another of small order": bytes(32),
+    "not on the curve": bytes([2]) + bytes(31),
+    "not reduced": bytes([0xEE]) + b"\xff" * 30 + bytes([0x7F]),
+}
+
+
+@pytest.mark.parametrize("key", BAD_KEYS.values(), ids=BAD_KEYS.keys())
+def test_key_that_no_signature_can_be_checked_with_is_refused(key: bytes) -> None:
+    assert refusal(KeyChain, key) == "bad-key"
+    chain = KeyChain(FIRST)
+    note = signed(rotation_text(Rotation(ORIGIN, 0, 10, FIRST, key)), FIRST)
+    assert refusal(chain.add, [note], lambda *_: True) == "bad-key"
+    assert chain.keys == (FIRST,)
+
+
 def test_rotation_ends_the_old_key_and_begins_the_new_one() -> None:
     chain = chain_of(rotation(FIRST, SECOND, 10))
     assert chain.current == SECOND

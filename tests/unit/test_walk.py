@@ -323,6 +323,17 @@ def test_result_without_a_known_type_is_open() -> None:
     assert_open(go("python://lib.make().m", lib), UNKNOWN_RESULT)
 
 
+def test_results_and_values_that_are_not_all_known_are_open() -> None:
+    lib = Code(LIB, "lib")
+    client = lib.type("lib.Client", methods=["send"])
+    lib.facts(lib.function("lib.make"), Facts(returns=(local(client),), partial=("returns",)))
+    lib.facts(lib.value("lib.default"), Facts(types=(local(client),), partial=("types",)))
+    for path, reason in (("python://lib.make().send", UNKNOWN_RESULT), ("python://lib.default.send", UNKNOWN_TYPE)):
+        outcome = go(path, lib)
+        assert outcome.definitions == {NodeId(LIB, "lib", "Client.send", "method")}
+        assert outcome.open == {reason}
+
+
 def test_method_results_are_followed_along_a_chain() -> None:
     lib = Code(LIB, "lib")
     builder = lib.type("lib.Builder")
@@ -499,6 +510,17 @@ def test_nothing_inherited_is_certain_beside_an_unknown_base(*, unknown_first: b
     outcome = go("python://lib.Leaf().m", lib)
     assert outcome.definitions == {NodeId(LIB, "lib", "Known.m", "method")}
     assert outcome.open == {UNKNOWN_BASE}
+    assert_leads_to(go("python://lib.Leaf().own", lib), NodeId(LIB, "lib", "Leaf.own", "method"))
+
+
+def test_bases_that_are_not_all_known_are_as_an_unknown_one() -> None:
+    lib = Code(LIB, "lib")
+    known = lib.type("lib.Known", methods=["m"])
+    lib.facts(lib.type("lib.Leaf", methods=["own"]), Facts(bases=(local(known),), partial=("bases",)))
+    outcome = go("python://lib.Leaf().m", lib)
+    assert outcome.definitions == {NodeId(LIB, "lib", "Known.m", "method")}
+    assert outcome.open == {UNKNOWN_BASE}
+    assert_open(go("python://lib.Leaf().other", lib), UNKNOWN_BASE)
     assert_leads_to(go("python://lib.Leaf().own", lib), NodeId(LIB, "lib", "Leaf.own", "method"))
 
 
@@ -713,6 +735,8 @@ def test_standard_library_is_closed(path: str) -> None:
         "python://hashlib.md5().update",
         "python://builtins.open().read",
         "python://builtins.str().join().upper",
+        "python://builtins.str().append",
+        "python://builtins.type().mro",
         "python://builtins.str()",
         "python://builtins.list().append.x",
         "python://contextlib.closing().__enter__().close",
