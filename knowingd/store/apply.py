@@ -54,6 +54,8 @@ class Applier:
         self._packages = {name: key for key, name in session.packages().items()}
         self._segments: dict[str, int] = dict(session.execute("SELECT text, id FROM segments").fetchall())
         self._ids: dict[bytes, int] = {}
+        self._package_of: dict[int, int] = {}  # node id to package id
+        self._new_segments: list[tuple[int, str]] = []
 
     def apply(self, changes: Changes) -> None:
         """Removals first, so that a record which moved is there afterwards."""
@@ -82,7 +84,7 @@ class Applier:
         found = self._segments.get(text)
         if found is None:
             found = self._segments[text] = len(self._segments) + 1
-            self.session.execute("INSERT INTO segments VALUES (?, ?)", (found, text))
+            self._new_segments.append((found, text))
         return found
 
     # Adding
@@ -141,14 +143,15 @@ class Applier:
                     "UPDATE nodes SET layers = layers | ?, deleted_at = NULL WHERE id = ?", (1 << layer, row[0])
                 )
             else:
-                fresh.append(
-                    (next_id, slot, key, self._package(node.package), node.name, KIND_CODES[node.kind], 1 << layer)
-                )
+                package = self._package_of[next_id] = self._package(node.package)
+                fresh.append((next_id, slot, key, package, node.name, KIND_CODES[node.kind], 1 << layer))
                 segments += ((self._segment(text), next_id) for text in target_segments(node))
                 self._ids[key] = next_id
                 next_id += 1
             self._event(1, "node", layer, [self._ids[key]])
         _insert(self.session, "INSERT INTO nodes VALUES", fresh, "NULL")
+        _insert(self.session, "INSERT INTO segments VALUES", self._new_segments)
+        self._new_segments = []
         _insert(self.session, "INSERT INTO node_segments VALUES", sorted(segments))
 
     def _add_edges(self, layer: int, added: Records) -> None:
@@ -172,7 +175,7 @@ class Applier:
 
     def _touch_edges(self, layer: int, rows: Sequence[EdgeRow], *, added: int) -> None:
         touched = self.touched[layer]
-        packages: dict[int, int] = {}
+        packages = self._package_of
         for row in rows:
             package = packages.get(row.source)
             if package is None:
