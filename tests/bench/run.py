@@ -11,6 +11,15 @@ sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "protocol" / "vectors"), str(ROO
 
 import bench_kernel  # noqa: E402
 
+NOTES = (
+    "Building a map takes about 2.2 times its bare hashing, not 1.8. Of 195 ms for 100,000 keys (bare hashing: 88 ms),",
+    "sorting the records takes 40, copying them in key order and finding the first differing bits 21, and the loop that",
+    "joins neighbours 30 besides the hashing; the rest is the top of the tree and memory. Tried without gain: sharing out",
+    "by leading bits before sorting, sorting floats or small integers, batches by level, keeping no list of digests.",
+    "Keeping every node as a tuple costs 2.6. One compiled function that joins sorted records would meet it; the kernel",
+    "is plain Python so that the verifier needs nothing else.",
+)
+
 
 def main() -> None:
     lines = [
@@ -27,6 +36,7 @@ def main() -> None:
             verdict = "" if not row.target else "met" if row.met else "**not met**"
             lines.append(f"| {row.what} | {row.measured} | {row.target} | {verdict} |")
             print(f"{row.what:70} {row.measured:>12}  {row.target:16} {verdict.strip('*')}", flush=True)
+    lines += ["", "## Notes", "", *NOTES]
     if "--write" in sys.argv[1:]:
         (ROOT / "docs" / "benchmarks.md").write_text("\n".join(lines) + "\n")
 
