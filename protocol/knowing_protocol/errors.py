@@ -47,4 +47,3 @@ class RejectedError(KnowingError):
 
     def __init__(self, code: str, message: str, *, hint: str = "") -> None:
         super().__init__(message, code=code, hint=hint)
-

@@ -202,4 +202,3 @@ def symbol_to_json(node: NodeId, repo: str) -> str | list[str]:
 def symbol_from_ref(ref: TypeRef, repo: str) -> NodeId:
     """The identity that a path or a local symbol stands for."""
     return external(ref) if isinstance(ref, str) else NodeId(repo, *ref)
-

@@ -367,4 +367,3 @@ def _compare(stated: Answer, shown: Answer) -> None:
     ):
         if getattr(stated, part) != getattr(shown, part):
             raise RejectedError(f"statement-{part}", f"{what} in the statement is not what the proofs show")
-
