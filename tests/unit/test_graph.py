@@ -685,6 +685,11 @@ def test_name_of_the_standard_library_cannot_be_claimed(name: str) -> None:
     refuse(alias_of_known(name))
 
 
+def test_name_of_the_standard_library_may_be_published_unclaimed() -> None:
+    graph = Graph(REPO, alias_of_known("python://json", claimed=False))
+    assert graph.alias("python://json") == (AliasTarget(KNOWN, False),)
+
+
 @pytest.mark.parametrize(
     "name", ["python://lib.f", "python://lib.sub.f", "npm://lib#f", "go://acme.dev/lib.F", "rust://l::f"]
 )

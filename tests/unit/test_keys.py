@@ -408,6 +408,7 @@ def test_text_that_is_not_exactly_its_lines_is_refused(text: str, parse: Callabl
         "\n",
         text[:-1],
         text + "\n",
+        text + "more",
         text + "more 1\n",
         "\n" + text,
         text.replace("/v1", "/v2"),
