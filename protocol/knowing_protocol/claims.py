@@ -16,7 +16,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
 from knowing_protocol.errors import InvalidNameError, RejectedError
-from knowing_protocol.graph import REPUBLISHED, GraphReader, Relation, RenamedMember, target_segments
+from knowing_protocol.graph import REPUBLISHED, ROOTED, GraphReader, Relation, RenamedMember, target_segments
 from knowing_protocol.hashing import NodeId, external
 from knowing_protocol.paths import ANY_NAME, WILDCARD, Path, alternatives, is_path, is_plain, parse_path, plain_prefixes
 from knowing_protocol.standard_library import in_standard_library
@@ -29,7 +29,7 @@ CLAIMS: Final = (NODE, NO_NODE, RELATION, NO_RELATION, CALLERS)
 MAX_SEGMENTS: Final = 32
 """With more last segments than this, a wildcard import is not expanded but listed."""
 _CONSTRUCTORS: Final = frozenset(("__init__", "__new__", "constructor", "<init>"))
-_IMPLICIT: Final = re.compile(r"__\w+__")  # methods that operators and statements call without naming them
+_IMPLICIT: Final = re.compile(r"__\w+__", re.ASCII)  # methods that operators and statements call without naming them
 
 
 class Question(NamedTuple):
@@ -274,10 +274,11 @@ class _Subject:
                 for name in self._names_of(target):
                     if isinstance(name, RenamedMember):
                         self.segments.add(name.name)
-                    elif name not in self.names and not in_standard_library(parse_path(name)):
-                        self.names.add(name)
+                    elif name not in self.names:
                         self.segments |= target_segments(external(name))
-                        waiting.append(external(name))
+                        if not in_standard_library(parse_path(name)):  # that name is not its own, but may be meant
+                            self.names.add(name)
+                            waiting.append(external(name))
             for segment in sorted({*self.segments, ANY_NAME} - looked_at):
                 looked_at.add(segment)
                 for graph in self.graphs:
@@ -342,11 +343,13 @@ class _Subject:
             undecided[target] = "the standard library may know it under both names"
 
     def _home_publishes(self, names: set[str]) -> bool:
-        """Whether the symbol's own repository publishes the root of a standard library name, as backports do."""
-        paths = [path for name in sorted(names) for path in alternatives(parse_path(name))]
-        roots = sorted({plain_prefixes(path)[-1][0] for path in paths if in_standard_library(path)})
+        """Whether the symbol's own repository publishes a part of a standard library name, as backports do."""
+        parts: set[str] = set()
+        for path in (one for name in names for one in alternatives(parse_path(name)) if in_standard_library(one)):
+            prefixes = [prefix for prefix, _ in plain_prefixes(path)]
+            parts.update(prefixes[-1:] if path.scheme in ROOTED else prefixes)
         home = [graph for graph in self.graphs if graph.repo == self.symbol.repo]
-        return any(graph.alias(root) for graph in home for root in roots)
+        return any(graph.alias(part) for graph in home for part in sorted(parts))
 
     def _outcome(self, path: Path) -> Outcome:
         """Where a path leads; a wildcard leads wherever one of the symbol's last segments does."""

@@ -164,3 +164,22 @@ def test_hostile_wildcards_and_re_exports_end_soon() -> None:
     graphs = [Graph(one.repo, one.records) for one in (lib, hostile, user)]
     decide(Question("callers", charge, ("imports",)), graphs)
     assert time.perf_counter() - start < 2
+
+
+def test_a_backport_under_another_last_segment_is_not_excluded() -> None:
+    backport = Builder(LIB)
+    backport.alias("python://importlib", backport.node("m", "", "file"), claimed=False)
+    version = backport.node("m", "get_version")
+    backport.alias("python://importlib.version", version, claimed=False)
+    answer = asked(version, backport, using("python://importlib.version"))
+    assert [one.target for one in answer.undecided] == ["python://importlib.version"]
+
+
+def test_a_backport_in_a_language_without_roots_is_not_excluded() -> None:
+    backport = Builder(LIB)
+    size = backport.node("util", "List.size", "method")
+    owner = backport.node("util", "List", "type")
+    backport.member(owner, "size", size)
+    backport.alias("java://java.util.List", owner, claimed=False)
+    answer = asked(size, backport, using("java://java.util.List.size"))
+    assert [one.target for one in answer.undecided] == ["java://java.util.List.size"]
