@@ -114,7 +114,7 @@ class Node:
         found = []
         for row in self.store.roster():
             with self.repository(row).read() as session:
-                last = session.last_finished_snapshot()
+                last = session.last_snapshot(finished=True)
             found.append(
                 {
                     "repo": row.url,

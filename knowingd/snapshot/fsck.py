@@ -6,25 +6,29 @@ roots must be those of the newest snapshot. The caches must then agree with it, 
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from knowing_protocol import tlog
+from knowing_protocol.critbit import MerkleMap, empty_hash
 from knowing_protocol.encoding import parse_json
 from knowing_protocol.errors import KnowingError
-from knowing_protocol.graph import Graph
-from knowing_protocol.hashing import node_hash
+from knowing_protocol.graph import REPUBLISHED, Graph, file_attributes, inbound_key, names_key, set_value
 from knowing_protocol.history import header_from_json, log_name, roster_map
 from knowing_protocol.keys import KeyChain
 from knowing_protocol.note import check_note, parse_checkpoint, parse_note
 
 from knowingd import keys
-from knowingd.snapshot import maps
-from knowingd.store.apply import Touched
-from knowingd.store.codes import LAYERS
+from knowingd.snapshot.maps import PROVENANCE_BITS, REPUBLISHED_CODE, Maps
+from knowingd.snapshot.trees import anywhere
+from knowingd.store.caches import BLOCK_BITS, NO_TYPE, Caches, TreeRow, split_roots
+from knowingd.store.codes import EDGE_TYPES, LAYER_OF_PROVENANCE, LAYERS
 from knowingd.store.nodestore import LogHashes, NodeStore
+from knowingd.store.packing import unpack_ids
 from knowingd.store.records import read_records
 from knowingd.store.repository import RepositoryStore
-from knowingd.store.session import Session
+from knowingd.store.session import Session, signed_slot
 
 MAX_HEADER_BYTES = 1 << 20
 
@@ -40,61 +44,128 @@ class RepositoryCheck(NamedTuple):
 def check_repository(store: RepositoryStore) -> RepositoryCheck:
     """Make everything in a repository's database again and compare."""
     with store.read() as session:
-        errors = _sqlite_errors(session)
+        errors = session.integrity_errors()
         if errors:
             return RepositoryCheck(0, 0, errors)
-        last = session.last_finished_snapshot()
-        pending = session.pending_snapshot()
         nodes = edges = 0
+        newest = session.last_snapshot()
+        rows = session.load_nodes(None)
+        for node, slot in session.kept_slots():
+            if signed_slot(rows[node].hash) != slot:
+                errors.append(f"node {node} ({rows[node].node.name}) is kept under another hash than its own")
         for layer, name in zip(LAYERS, ("source", "overlay"), strict=True):
-            for row in session.nodes_between(layer, 0, maps.ALL_SLOTS):
-                if node_hash(*row.node) != row.hash:
-                    errors.append(f"node {row.id} ({row.node.name}) has another hash than its identity")
             try:
                 records = read_records(session, layer)
                 graph = Graph(store.url, records)
-            except KnowingError as error:
-                errors.append(f"the {name} graph cannot be read: {error.message}")
+            except (KnowingError, KeyError) as error:
+                errors.append(f"the {name} graph cannot be read: {getattr(error, 'message', error)}")
                 continue
             nodes, edges = nodes + len(records.nodes), edges + len(records.edges)
-            errors += _layer_errors(session, layer, name, graph)
-            newest = pending or last
+            errors += (f"the {name} graph's {what} (can be repaired)" for what in _cache_errors(session, layer, graph))
             if newest is not None and graph.root != (newest.source_root, newest.overlay_root)[layer]:
                 errors.append(f"the {name} graph is not the one that its newest snapshot names")
+            for file in records.files:
+                row = session.file_named(layer, file.path)
+                if row is not None and file_attributes(file).root != row.attributes:
+                    errors.append(f"{file.path}: what the {name} graph says of it is not what was kept")
     return RepositoryCheck(nodes, edges, errors)
 
 
-def _sqlite_errors(session: Session) -> list[str]:
-    found = [text for (text,) in session.execute("PRAGMA integrity_check") if text != "ok"]
-    found += [f"{table} row {row} refers to nothing in {parent}" for table, row, parent, _ in session.foreign_keys()]
+def _cache_errors(session: Session, layer: int, graph: Graph) -> Iterator[str]:
+    """Where the kept roots, buckets and inbound sets of a graph differ from the graph."""
+    caches = Caches(session)
+    trees = caches.trees(layer)
+    if not trees:
+        return
+    yield from _branch_errors(session, caches, layer, graph)
+    expected = _inbound_sets(session, layer)
+    for row in caches.inbound(layer):
+        sources = expected.pop((row.type, row.target), set())
+        kept = sources if row.sources is None else set(unpack_ids(row.sources))
+        key = inbound_key(EDGE_TYPES[row.type], session.node(row.target).hash)
+        value = set_value(*graph.inbound_sets[key]) if key in graph.inbound_sets else None
+        if kept != sources or row.value not in (None, value):
+            yield f"inbound set of {session.node(row.target).node.name} is wrong"
+    if expected:
+        yield f"{len(expected)} inbound sets are missing"
+    members = Maps(session, layer, read_only=True)
+    for tree in trees:
+        found = _tree_of(session, tree, graph)
+        if found is None or found.root != tree.root:
+            yield f"kept root of {_tree_name(tree)} is wrong"
+        elif _wrong_buckets(caches, tree, found):
+            yield f"kept buckets of {_tree_name(tree)} are wrong"
+        elif tree.map in members.contents:
+            kept_members = set(caches.members(tree.id))
+            for one in [one for one in kept_members if one < 0]:
+                kept_members |= set(caches.members(-one)) | {one}
+            wanted = {member for _, member in members.contents[tree.map](None, anywhere).places}
+            if {one for one in kept_members if one >= 0} != wanted:
+                yield f"kept members of {_tree_name(tree)} are wrong"
+
+
+def _branch_errors(session: Session, caches: Caches, layer: int, graph: Graph) -> Iterator[str]:
+    packages = session.packages()
+    kept = {(packages[package], EDGE_TYPES[code]): root for package, code, root in caches.branches(layer)}
+    made = {
+        (package, edge_type): tree.root
+        for package, types in graph.branches.items()
+        for edge_type, tree in types.items()
+    }
+    for package, edge_type in sorted(key for key in kept.keys() | made.keys() if kept.get(key) != made.get(key)):
+        yield f"kept root of the branch {package} / {edge_type} is wrong"
+
+
+def _inbound_sets(session: Session, layer: int) -> dict[tuple[int, int], set[int]]:
+    found: dict[tuple[int, int], set[int]] = defaultdict(set)
+    for edge in session.edges():
+        if LAYER_OF_PROVENANCE[edge.provenance] == layer:
+            found[edge.type, edge.target].add(edge.source << PROVENANCE_BITS | edge.provenance)
     return found
 
 
-def _layer_errors(session: Session, layer: int, name: str, graph: Graph) -> list[str]:
-    """Where the kept roots and buckets of a graph differ from the graph."""
-    errors = []
-    kept = session.map_roots(layer)
-    for map_name, tree in graph.maps.items():
-        if map_name not in kept:
-            continue
-        if kept[map_name] != tree.root:
-            errors.append(f"the kept root of the {name} graph's {map_name} map is wrong (can be repaired)")
-        bits = session.bucket_bits(layer, map_name)
-        assert bits is not None
-        for bucket, (root, _) in session.bucket_roots(layer, map_name).items():
-            prefix = (bucket << (256 - bits)).to_bytes(32, "big")
-            if tree.prefix_root(prefix, bits) != root:
-                errors.append(f"a kept bucket of the {name} graph's {map_name} map is wrong (can be repaired)")
-    return errors
+def _tree_name(tree: TreeRow) -> str:
+    return f"the map {tree.map}" if tree.type == NO_TYPE else f"a {tree.map} of {tree.size}"
+
+
+def _tree_of(session: Session, tree: TreeRow, graph: Graph) -> MerkleMap | None:
+    """The map of the kernel's graph that a kept tree stands for."""
+    if tree.map in graph.maps:
+        return graph.maps[tree.map]
+    edge_type = REPUBLISHED if tree.type == REPUBLISHED_CODE else EDGE_TYPES[tree.type]
+    if tree.map == "branch":
+        return graph.branch_tree(session.packages()[tree.subject], edge_type)
+    if tree.map == "inbound-set":
+        found = graph.inbound_tree(edge_type, session.node(tree.subject).hash)
+    else:
+        found = graph.names_sets.get(names_key(edge_type, tree.subject))
+    return found[0] if found is not None and found[1] == tree.size else None
+
+
+def _wrong_buckets(caches: Caches, tree: TreeRow, found: MerkleMap) -> bool:
+    block_bits = max(0, tree.bits - BLOCK_BITS)
+    empty = empty_hash(found.level)
+
+    def subtree(prefix: int, bits: int) -> bytes:
+        return found.prefix_root((prefix << (256 - bits)).to_bytes(32, "big"), bits)
+
+    for block, top in enumerate(split_roots(tree.tops)):
+        if subtree(block, block_bits) != (top or empty):
+            return True
+        roots, _ = caches.block(tree.id, block) or ([], [])
+        for place, root in enumerate(roots):
+            if subtree(block * len(roots) + place, tree.bits) != (root or empty):
+                return True
+    return False
 
 
 def repair_repository(store: RepositoryStore) -> None:
     """Make all caches of a repository again from its records."""
 
     def job(session: Session) -> None:
-        session.drop_caches()
+        Caches(session).drop()
         for layer in LAYERS:
-            maps.update(session, layer, Touched(), sequence=0, with_events=False)
+            Maps(session, layer).build_all()
 
     store.write(job)
 

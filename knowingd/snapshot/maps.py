@@ -1,304 +1,553 @@
 """The named maps of a graph over the store, and their roots: all of them once, and from then on what changed.
 
-Every map but `edges` and what it is made of is cut into buckets of a few dozen keys by the leading bits of the key. The
-store keeps a root for each bucket; an update computes those that were touched, and the small top over all of them. The
-kept roots are this node's own work: nothing from a peer goes in here, and `fsck` makes all of them again.
+Contents come from the identity layer by id; roots of buckets are kept by `trees`. A branch, an inbound set or a names
+set that is large has a tree of its own, so that one more call of a popular function costs one bucket and not the set.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator
+from functools import cached_property
 
 from knowing_protocol import graph
-from knowing_protocol.critbit import MerkleMap, build, build_top, empty_hash
-from knowing_protocol.graph import Level
-from knowing_protocol.hashing import (
-    edge_hash,
-    external_hash,
-    relation_digest,
-    relation_hash,
-    set_digest,
-    tagged,
-)
+from knowing_protocol.critbit import MerkleMap, build
+from knowing_protocol.encoding import canonical_json
+from knowing_protocol.graph import Level, RenamedMember
+from knowing_protocol.hashing import external_hash, relation_entry, relation_hash, set_digest, tagged
 
+from knowingd.snapshot.trees import Content, Entries, Trees, Within, anywhere
 from knowingd.store.apply import Touched
+from knowingd.store.caches import Caches, InboundRow
 from knowingd.store.codes import EDGE_TYPES, LAYER_OF_PROVENANCE, PROVENANCES
-from knowingd.store.session import REPUBLISHED_CODE, SLOT_BITS, Session, slot_of
+from knowingd.store.packing import pack_ids, unpack_ids
+from knowingd.store.session import Session, slot_of
 
-KEYS_IN_A_BUCKET = 24
-ALL_SLOTS = 1 << SLOT_BITS
+LARGE_SET = 64
+LARGE_BRANCH = 1024
+CHEAP_SET = 2  # up to so many relations, making a value again is cheaper than keeping it
+TYPE_BITS = 6
+REPUBLISHED_CODE = (1 << TYPE_BITS) - 1
+PROVENANCE_BITS = 4
 
 Items = dict[bytes, bytes]
 
 
-def _sets(level: Level, members: Iterable[tuple[bytes, bytes, bytes]]) -> Items:
-    """Key to the value of its set, from rows of (key, member, value of the member)."""
-    sets: dict[bytes, Items] = defaultdict(dict)
-    for key, member, value in members:
-        sets[key][member] = value
-    return {key: set_digest(MerkleMap.of(level, found).root, len(found)) for key, found in sets.items()}
+def set_value(level: Level, content: Items) -> bytes:
+    """The value of a key that stands for a small set, which is not empty."""
+    node = build(level, content)
+    assert node is not None
+    return set_digest(node[0], len(content))
 
 
-def _nodes(session: Session, layer: int, low: int, high: int) -> Items:
-    return {row.hash: graph.node_value(row.node) for row in session.nodes_between(layer, low, high)}
+def code_of(edge_type: int, target: int) -> int:
+    """An inbound set as one number."""
+    return target << TYPE_BITS | edge_type
 
 
-def _aliases(session: Session, layer: int, low: int, high: int) -> Items:
-    return _sets(
-        Level.ALIAS_SET,
-        (
-            (external_hash(name), target, graph.alias_value(target, claimed=claimed))
-            for name, target, claimed in session.aliases_between(layer, low, high)
-        ),
-    )
+class Maps:
+    """The maps of one graph in one transaction."""
 
-
-def _alias_of(session: Session, layer: int, low: int, high: int) -> Items:
-    return {key: graph.names_value(names) for key, names in session.names_of_nodes_between(layer, low, high)}
-
-
-def _members(session: Session, layer: int, low: int, high: int) -> Items:
-    return _sets(
-        Level.MEMBER_SET,
-        (
-            (graph.member_key(owner, name), target, target)
-            for owner, name, target in session.members_between(layer, low, high)
-        ),
-    )
-
-
-def _facts(session: Session, layer: int, low: int, high: int) -> Items:
-    return {key: tagged("facts", text) for key, text in session.facts_between(layer, low, high)}
-
-
-def _files(session: Session, layer: int, low: int, high: int) -> Items:
-    rows = session.files_between(layer, low, high)
-    return {graph.path_key(path): graph.file_value(content, root) for path, content, root in rows}
-
-
-def _coverage(session: Session, layer: int, low: int, high: int) -> Items:
-    rows = session.coverage_between(layer, low, high)
-    return {graph.path_key(path): graph.coverage_value(reason) for path, reason in rows}
-
-
-def _inbound(session: Session, layer: int, low: int, high: int) -> Items:
-    rows = session.targets_between(layer, low, high)
-    return {graph.inbound_key(edge_type, target): value for target, edge_type, value in rows}
-
-
-def _names(session: Session, layer: int, low: int, high: int) -> Items:
-    return _sets(
-        Level.NAMES_SET,
-        (
-            (graph.names_key(edge_type, segment), target, value)
-            for edge_type, segment, target, value in session.names_between(layer, low, high)
-        ),
-    )
-
-
-def _packages(session: Session, layer: int, low: int, high: int) -> Items:
-    return {graph.package_key(name): root for name, root in session.packages_between(layer, low, high)}
-
-
-ITEMS: dict[str, Callable[[Session, int, int, int], Items]] = {
-    "edges": _packages,
-    "inbound": _inbound,
-    "names": _names,
-    "nodes": _nodes,
-    "aliases": _aliases,
-    "alias_of": _alias_of,
-    "members": _members,
-    "facts": _facts,
-    "files": _files,
-    "coverage": _coverage,
-}
-
-
-def update(session: Session, layer: int, touched: Touched, *, sequence: int, with_events: bool) -> dict[str, bytes]:
-    """Bring all maps of a graph up to date with what was touched; the roots of the named maps."""
-    if session.map_roots(layer):
-        _update_branches(session, layer, touched, sequence=sequence, with_events=with_events)
-        _update_targets(session, layer, touched)
-    else:
-        _all_edges(session, layer)
-        touched = Touched()
-    _update_republished(session, layer, touched)
-    return {name: _update_map(session, layer, name, touched.slots.get(name, set())) for name in ITEMS}
-
-
-def _all_edges(session: Session, layer: int) -> None:
-    """Branches, inbound sets and names of all edges at once, for a graph that has no kept roots."""
-    hashes = session.hashes()
-    observed: dict[tuple[int, int, int, int], list[int]] = defaultdict(list)
-    for package, (source, edge_type, target, provenance) in session.edges():
-        if LAYER_OF_PROVENANCE[provenance] == layer:
-            observed[package, source, edge_type, target].append(provenance)
-    branches: dict[tuple[int, int], Items] = defaultdict(dict)
-    inbound: dict[tuple[int, int], Items] = defaultdict(dict)
-    for (package, source, edge_type, target), provenances in observed.items():
-        relation, digest = _relation(hashes[source], hashes[target], EDGE_TYPES[edge_type], provenances)
-        branches[package, edge_type][relation] = digest
-        inbound[edge_type, target][relation] = digest
-    observed.clear()
-    roots: dict[int, dict[int, bytes]] = defaultdict(dict)
-    for (package, edge_type), content in branches.items():
-        root = MerkleMap.of(Level.RELATIONS, content).root
-        roots[package][edge_type] = root
-        session.put_branch(layer, package, edge_type, root)
-    names = session.packages()
-    for package, types in roots.items():
-        session.put_package_root(layer, slot_of(graph.package_key(names[package])), package, _types_root(types))
-    for (edge_type, target), content in inbound.items():
-        _put_target(session, layer, edge_type, target, hashes[target], content)
-    _put_names(session, layer, inbound)
-
-
-def _relation(source: bytes, target: bytes, edge_type: str, provenances: Iterable[int]) -> tuple[bytes, bytes]:
-    digest = relation_digest(edge_hash(source, target, edge_type, PROVENANCES[one]) for one in provenances)
-    return relation_hash(source, target, edge_type), digest
-
-
-def _types_root(roots: Mapping[int, bytes]) -> bytes:
-    content = {graph.edge_type_key(EDGE_TYPES[edge_type]): root for edge_type, root in roots.items()}
-    return MerkleMap.of(Level.EDGE_TYPES, content).root
-
-
-def _put_target(session: Session, layer: int, edge_type: int, target: int, key: bytes, content: Items) -> int:
-    slot = slot_of(graph.inbound_key(EDGE_TYPES[edge_type], key))
-    value = set_digest(MerkleMap.of(Level.INBOUND_SET, content).root, len(content)) if content else None
-    session.put_target(layer, slot, target, edge_type, value)
-    return slot
-
-
-def _put_names(session: Session, layer: int, targets: Iterable[tuple[int, int]]) -> set[int]:
-    """Keep under which last segments targets stand; the slots of those in `names`."""
-    rows = set()
-    nodes = {}
-    for edge_type, target in targets:
-        if target not in nodes:
-            nodes[target] = session.segment_ids(session.node(target).node)
-        kind = graph.REPUBLISHED if edge_type == REPUBLISHED_CODE else EDGE_TYPES[edge_type]
-        for segment, text in nodes[target]:
-            rows.add((layer, slot_of(graph.names_key(kind, text)), segment, edge_type))
-    session.put_names(sorted(rows))
-    return {row[1] for row in rows}
-
-
-def _update_branches(session: Session, layer: int, touched: Touched, *, sequence: int, with_events: bool) -> None:
-    by_package: dict[int, set[int]] = defaultdict(set)
-    for package, edge_type in touched.branches:
-        by_package[package].add(edge_type)
-    names = session.packages()
-    hashes: dict[int, bytes] = {}
-    for package, types in by_package.items():
-        observed: dict[tuple[int, int, int], list[int]] = defaultdict(list)
-        for edge in session.edges_of_package(package):
-            if edge.type in types and LAYER_OF_PROVENANCE[edge.provenance] == layer:
-                observed[edge.source, edge.type, edge.target].append(edge.provenance)
-        content: dict[int, Items] = {edge_type: {} for edge_type in types}
-        for (source, edge_type, target), provenances in observed.items():
-            relation, digest = _relation(
-                _hash(session, hashes, source), _hash(session, hashes, target), EDGE_TYPES[edge_type], provenances
-            )
-            content[edge_type][relation] = digest
-        before = session.branches_of(layer, package)
-        for edge_type, items in content.items():
-            root = MerkleMap.of(Level.RELATIONS, items).root if items else None
-            if root != before.get(edge_type):
-                session.put_branch(layer, package, edge_type, root)
-                if with_events:
-                    session.put_branch_event(sequence, layer, package, edge_type, before.get(edge_type), root)
-        slot = slot_of(graph.package_key(names[package]))
-        after = session.branches_of(layer, package)
-        session.put_package_root(layer, slot, package, _types_root(after) if after else None)
-        touched.slot("edges", slot)
-
-
-def _hash(session: Session, hashes: dict[int, bytes], node_id: int) -> bytes:
-    if node_id not in hashes:
-        hashes[node_id] = session.node(node_id).hash
-    return hashes[node_id]
-
-
-def _update_targets(session: Session, layer: int, touched: Touched) -> None:
-    hashes: dict[int, bytes] = {}
-    for edge_type, target in touched.targets:
-        observed: dict[int, list[int]] = defaultdict(list)
-        for edge in session.edges_to(target, edge_type):
-            if LAYER_OF_PROVENANCE[edge.provenance] == layer:
-                observed[edge.source].append(edge.provenance)
-        key = _hash(session, hashes, target)
-        content = dict(
-            _relation(_hash(session, hashes, source), key, EDGE_TYPES[edge_type], provenances)
-            for source, provenances in observed.items()
-        )
-        touched.slot("inbound", _put_target(session, layer, edge_type, target, key, content))
-    for slot in _put_names(session, layer, touched.targets):
-        touched.slot("names", slot)
-
-
-def _update_republished(session: Session, layer: int, touched: Touched) -> None:
-    """Keep which names from outside are published anew."""
-    targets = touched.named if session.map_roots(layer) else session.named_from_outside(layer)
-    outside = [one for one in targets if not session.node(one).node.repo]
-    for slot in _put_names(session, layer, [(REPUBLISHED_CODE, one) for one in outside]):
-        touched.slot("names", slot)
-
-
-def _update_map(session: Session, layer: int, name: str, slots: set[int]) -> bytes:
-    """The root of a map after the buckets of these slots were made again; all of them where none are kept."""
-    bits = session.bucket_bits(layer, name)
-    kept = session.bucket_roots(layer, name) if bits is not None else {}
-    entries = sum(count for _, count in kept.values())
-    if bits is None or _bits_for(entries) not in (bits - 1, bits, bits + 1):
-        bits, changed = _all_buckets(session, layer, name)
-        kept = {}
-        session.drop_buckets(layer, name)
-    else:
-        changed = {
-            bucket: _bucket(session, layer, name, bucket, bits)
-            for bucket in {slot >> (SLOT_BITS - bits) for slot in slots}
+    def __init__(self, session: Session, layer: int, *, read_only: bool = False) -> None:
+        """`read_only` makes contents without using or making trees for large sets."""
+        self.session = session
+        self.layer = layer
+        self.read_only = read_only
+        self.caches = Caches(session)
+        self.trees = Trees(self.caches, layer)
+        self._segments: dict[int, frozenset[str]] = {}
+        self._values: dict[int, bytes | None] = {}  # code of an inbound set to its value, as this update left it
+        self.contents: dict[str, Content] = {
+            "edges": self._packages,
+            "inbound": self._inbound,
+            "names": self._names,
+            "nodes": self._nodes,
+            "aliases": self._aliases,
+            "alias_of": self._alias_of,
+            "members": self._members,
+            "facts": self._facts,
+            "files": self._files,
+            "coverage": self._coverage,
         }
-    session.put_buckets(layer, name, changed)
-    roots = {bucket: root for bucket, (root, _) in kept.items()}
-    for bucket, found in changed.items():
+
+    # Contents of the named maps
+
+    def _nodes(self, ids: Collection[int] | None, _: Within) -> Entries:
+        found = self.session.node_ids(self.layer, ids)
+        rows = self.session.load_nodes(ids)
+        places = [(rows[one].hash, one) for one in found]
+        return Entries(places, {rows[one].hash: graph.node_value(rows[one].node) for one in found})
+
+    def _aliases(self, ids: Collection[int] | None, _: Within) -> Entries:
+        rows = list(self.session.aliases(self.layer, ids))
+        nodes = self.session.load_nodes({row.target for row in rows})
+        members = []
+        for row in rows:
+            target = nodes[row.target].hash
+            value = graph.alias_value(target, claimed=row.claimed)
+            members.append((external_hash(row.name), row.id, target, value))
+        return _sets(Level.ALIAS_SET, members)
+
+    def _members(self, ids: Collection[int] | None, _: Within) -> Entries:
+        rows = list(self.session.members(self.layer, ids))
+        nodes = self.session.load_nodes({one for row in rows for one in (row.owner, row.target)})
+        members = []
+        for row in rows:
+            target = nodes[row.target].hash
+            members.append((graph.member_key(nodes[row.owner].hash, row.name), row.id, target, target))
+        return _sets(Level.MEMBER_SET, members)
+
+    def _alias_of(self, ids: Collection[int] | None, _: Within) -> Entries:
+        values = self._names_values(ids)
+        nodes = self.session.load_nodes(values.keys())
+        places = [(nodes[one].hash, one) for one in values]
+        return Entries(places, {nodes[one].hash: value for one, value in values.items()})
+
+    def _names_values(self, ids: Collection[int] | None) -> dict[int, bytes]:
+        """Node to the value of all the names that lead to it: aliases, and members called otherwise than it."""
+        names: dict[int, list[str | RenamedMember]] = defaultdict(list)
+        for alias in self.session.aliases_of(self.layer, ids):
+            names[alias.target].append(alias.name)
+        rows = list(self.session.members_to(self.layer, ids))
+        nodes = self.session.load_nodes({one for row in rows for one in (row.owner, row.target)})
+        for row in rows:
+            if self._segments_of(row.target) != {row.name}:
+                names[row.target].append(RenamedMember(nodes[row.owner].node, row.name))
+        return {node: graph.names_value(found) for node, found in names.items()}
+
+    def _facts(self, ids: Collection[int] | None, _: Within) -> Entries:
+        rows = list(self.session.facts(self.layer, ids))
+        nodes = self.session.load_nodes([node for node, _ in rows])
+        places = [(nodes[node].hash, node) for node, _ in rows]
+        return Entries(places, {nodes[node].hash: tagged("facts", canonical_json(facts)) for node, facts in rows})
+
+    def _files(self, ids: Collection[int] | None, _: Within) -> Entries:
+        places, values = [], {}
+        for row in self.session.files(self.layer, ids):
+            key = graph.path_key(row.path)
+            places.append((key, row.id))
+            values[key] = graph.file_value(row.content, row.attributes)
+        return Entries(places, values)
+
+    def _coverage(self, ids: Collection[int] | None, _: Within) -> Entries:
+        places, values = [], {}
+        for row_id, path, reason in self.session.coverage(self.layer, ids):
+            key = graph.path_key(path)
+            places.append((key, row_id))
+            values[key] = graph.coverage_value(reason)
+        return Entries(places, values)
+
+    def _packages(self, ids: Collection[int] | None, _: Within) -> Entries:
+        types: dict[int, Items] = defaultdict(dict)
+        for package, edge_type, root in self.caches.branches(self.layer, ids):
+            types[package][graph.edge_type_key(EDGE_TYPES[edge_type])] = root
+        places = [(graph.package_key(self._package_names[package]), package) for package in types]
+        values = {key: MerkleMap.of(Level.EDGE_TYPES, types[package]).root for key, package in places}
+        return Entries(places, values)
+
+    @cached_property
+    def _package_names(self) -> dict[int, str]:
+        return self.session.packages()
+
+    def _inbound(self, ids: Collection[int] | None, _: Within) -> Entries:
+        values = self._inbound_values(ids)
+        nodes = self.session.load_nodes({code >> TYPE_BITS for code in values})
+        places = [
+            (graph.inbound_key(EDGE_TYPES[code & REPUBLISHED_CODE], nodes[code >> TYPE_BITS].hash), code)
+            for code in values
+        ]
+        return Entries(places, {key: values[code] for key, code in places})
+
+    def _inbound_values(self, codes: Collection[int] | None) -> dict[int, bytes]:
+        """The values of inbound sets by code; of those that are empty, none."""
+        missing: set[int] | None = None
+        if codes is not None:
+            missing = {code >> TYPE_BITS for code in codes if code not in self._values}
+        elif self._values:
+            missing = set()  # making the whole graph left all values behind
+        unmade = {}
+        for row in self.caches.inbound(self.layer, missing):
+            code = code_of(row.type, row.target)
+            if code not in self._values:
+                if row.sources is not None and row.value is None:
+                    unmade[code] = unpack_ids(row.sources)
+                else:
+                    self._values[code] = row.value
+        self.session.load_nodes(
+            {code >> TYPE_BITS for code in unmade}.union(
+                one >> PROVENANCE_BITS for sources in unmade.values() for one in sources
+            )
+        )
+        for code, sources in unmade.items():
+            content = self._relations(code & REPUBLISHED_CODE, code >> TYPE_BITS, sources)
+            self._values[code] = set_value(Level.INBOUND_SET, content)
+        asked = self._values if codes is None else codes
+        return {code: value for code in asked if (value := self._values.get(code)) is not None}
+
+    def _relations(self, edge_type: int, target: int, sources: Collection[int]) -> Items:
+        """The relations of sources (each with a provenance) to one target."""
+        nodes = self.session.load_nodes([target, *(one >> PROVENANCE_BITS for one in sources)])
+        key, name = nodes[target].hash, EDGE_TYPES[edge_type]
+        observed: dict[int, list[str]] = {}
+        for one in sources:
+            observed.setdefault(one >> PROVENANCE_BITS, []).append(PROVENANCES[one & 15])
+        return dict(
+            relation_entry(nodes[source].hash, key, name, provenances) for source, provenances in observed.items()
+        )
+
+    def _names(self, ids: Collection[int] | None, within: Within) -> Entries:
+        """Targets by the last segments of their names; a large set stands as the tree it has, by its negative id."""
+        large = {code for code in ids or () if code < 0}
+        codes = None if ids is None else [code for code in ids if code >= 0]
+        values = self._target_values(codes)
+        nodes = self.session.load_nodes({code >> TYPE_BITS for code in values})
+        sets: dict[bytes, Items] = defaultdict(dict)
+        places: dict[bytes, list[int]] = defaultdict(list)
+        subjects: dict[bytes, tuple[int, str]] = {}
+        for code, value in values.items():
+            target, edge_type = code >> TYPE_BITS, code & REPUBLISHED_CODE
+            for segment in self._segments_of(target):
+                key = graph.names_key(_names_type(edge_type), segment)
+                if within(key) and (edge_type, segment) not in self._large_names:
+                    subjects[key] = (edge_type, segment)
+                    sets[key][nodes[target].hash] = value
+                    places[key].append(code)
+        found = Entries([], {})
+        for key, content in sets.items():
+            if len(content) > LARGE_SET and not self.read_only:
+                entries = Entries([(nodes[code >> TYPE_BITS].hash, code) for code in places[key]], content)
+                made = self.trees.build(Level.NAMES_SET, "names-set", entries, *subjects[key])
+                self._large_names[subjects[key]] = made.tree
+                large.add(-made.tree)
+            else:
+                found.values[key] = set_value(Level.NAMES_SET, content)
+                found.places.extend((key, code) for code in places[key])
+        for row in self.caches.trees(self.layer, "names-set", [-one for one in large]) if large else ():
+            key = graph.names_key(_names_type(row.type), row.subject)
+            found.values[key] = set_digest(row.root, row.size)
+            found.places.append((key, -row.id))
+        return found
+
+    def _segments_of(self, node: int) -> frozenset[str]:
+        found = self._segments.get(node)
         if found is None:
-            roots.pop(bucket, None)
+            found = self._segments[node] = graph.target_segments(self.session.node(node).node)
+        return found
+
+    def _target_values(self, codes: Collection[int] | None) -> dict[int, bytes]:
+        """What targets stand for in `names`: their inbound sets, or the names that a name from outside has here."""
+        if codes is None:
+            outside = plain = None
         else:
-            roots[bucket] = found[0]
-    root = top_root(name, roots, bits)
-    session.put_map(layer, name, bits, root)
-    return root
+            outside = [code >> TYPE_BITS for code in codes if code & REPUBLISHED_CODE == REPUBLISHED_CODE]
+            plain = [code for code in codes if code & REPUBLISHED_CODE != REPUBLISHED_CODE]
+        values = self._inbound_values(plain)
+        if outside is None or outside:
+            named = self._names_values(outside)
+            nodes = self.session.load_nodes(named.keys())
+            values.update(
+                (code_of(REPUBLISHED_CODE, node), value) for node, value in named.items() if not nodes[node].node.repo
+            )
+        return values
+
+    @cached_property
+    def _large_names(self) -> dict[tuple[int, str], int]:
+        """Edge type and segment of the names sets that have trees of their own."""
+        rows = [] if self.read_only else self.caches.trees(self.layer, "names-set")
+        return {(row.type, row.subject): row.id for row in rows}
+
+    def _names_set(self, ids: Collection[int] | None, _: Within) -> Entries:
+        """The targets of one names set, by code."""
+        values = self._target_values(ids)
+        nodes = self.session.load_nodes({code >> TYPE_BITS for code in values})
+        places = [(nodes[code >> TYPE_BITS].hash, code) for code in values]
+        return Entries(places, {key: values[code] for key, code in places})
+
+    # Everything at once
+
+    def build_all(self) -> dict[str, bytes]:
+        """The roots of all maps of a graph of which nothing is kept."""
+        self._all_edges()
+        return {
+            name: self.trees.build(graph.MAP_LEVELS[name], name, content(None, anywhere)).root
+            for name, content in self.contents.items()
+        }
+
+    def _all_edges(self) -> None:
+        """Branches and inbound sets."""
+        hashes = {node: row.hash for node, row in self.session.load_nodes(None).items()}
+        packages = self.session.package_ids()
+        branches: dict[tuple[int, int], Items] = defaultdict(dict)
+        inbound: dict[int, Items] = defaultdict(dict)
+        sources: dict[int, list[int]] = defaultdict(list)
+        for source, edge_type, target, codes in self._observed(self.session.edges()):
+            relation, digest = relation_entry(
+                hashes[source], hashes[target], EDGE_TYPES[edge_type], [PROVENANCES[code] for code in codes]
+            )
+            branches[packages[source], edge_type][relation] = digest
+            code = target << TYPE_BITS | edge_type
+            inbound[code][relation] = digest
+            sources[code] += [source << PROVENANCE_BITS | provenance for provenance in codes]
+        self.caches.put_branches(
+            sorted(
+                (self.layer, package, edge_type, MerkleMap.of(Level.RELATIONS, content).root)
+                for (package, edge_type), content in branches.items()
+            )
+        )
+        codes_in_order = sorted(inbound)
+        rows = (self._inbound_row(code, inbound.pop(code), sources.pop(code)) for code in codes_in_order)
+        self.caches.put_inbound(self.layer, rows)
+
+    def _observed(self, edges: Iterable[tuple[int, int, int, int]]) -> Iterator[tuple[int, int, int, list[int]]]:
+        """Relations of this graph, and in which ways each was observed, from edges that come in order."""
+        layer_of, layer = LAYER_OF_PROVENANCE, self.layer
+        last: tuple[int, int, int, list[int]] | None = None
+        for source, edge_type, target, provenance in edges:
+            if layer_of[provenance] != layer:
+                continue
+            if last is not None:
+                if last[0] == source and last[2] == target and last[1] == edge_type:
+                    last[3].append(provenance)
+                    continue
+                yield last
+            last = (source, edge_type, target, [provenance])
+        if last is not None:
+            yield last
+
+    def _inbound_row(self, code: int, content: Items, sources: list[int]) -> InboundRow:
+        """A set as it is kept; one that is large gets a tree."""
+        target, edge_type = code >> TYPE_BITS, code & REPUBLISHED_CODE
+        if len(content) <= LARGE_SET:
+            value = self._values[code] = set_value(Level.INBOUND_SET, content)
+            return InboundRow(target, edge_type, value if len(content) > CHEAP_SET else None, pack_ids(sources))
+        nodes = self.session.load_nodes([one >> PROVENANCE_BITS for one in sources])
+        name, key = EDGE_TYPES[edge_type], self.session.node(target).hash
+        places = [
+            (relation_hash(nodes[source].hash, key, name), source)
+            for source in {one >> PROVENANCE_BITS for one in sources}
+        ]
+        made = self.trees.build(Level.INBOUND_SET, "inbound-set", Entries(places, content), edge_type, target)
+        value = self._values[code] = set_digest(made.root, made.size)
+        return InboundRow(target, edge_type, value, None)
+
+    # What changed
+
+    def update(self, touched: Touched, *, sequence: int, with_events: bool) -> dict[str, bytes]:
+        """Bring all maps up to date with what was touched; the roots of the named maps."""
+        kept = {name: self.caches.tree(self.layer, name) for name in self.contents}
+        if None in kept.values():
+            return self.build_all()
+        self._update_branches(touched, sequence=sequence, with_events=with_events)
+        self._update_inbound(touched)
+        self._update_names(touched)
+        roots = {}
+        for name, content in self.contents.items():
+            row = kept[name]
+            assert row is not None
+            roots[name] = self.trees.update(row, graph.MAP_LEVELS[name], touched.members.get(name, ()), content).root
+        return roots
+
+    def _update_branches(self, touched: Touched, *, sequence: int, with_events: bool) -> None:
+        packages = self.session.package_ids({source for source, _, _ in touched.relations})
+        by_branch: dict[tuple[int, int], list[tuple[int, int]]] = defaultdict(list)
+        for source, edge_type, target in touched.relations:
+            by_branch[packages[source], edge_type].append((source, target))
+        before = {
+            (package, edge_type): root
+            for package, edge_type, root in self.caches.branches(self.layer, {package for package, _ in by_branch})
+        }
+        content: dict[tuple[int, int], Items] = {}
+        for package in {package for package, _ in by_branch}:
+            wanted = {edge_type for where, edge_type in by_branch if where == package}
+            small = {one for one in wanted if not self.caches.tree(self.layer, "branch", one, package)}
+            content |= self._branch_contents(package, small)
+        for (package, edge_type), relations in by_branch.items():
+            found = content.get((package, edge_type))
+            root = self._branch_root(package, edge_type, relations, found)
+            if root is None:
+                self.caches.drop_branch(self.layer, package, edge_type)
+            else:
+                self.caches.put_branches([(self.layer, package, edge_type, root)])
+            old = before.get((package, edge_type))
+            if with_events and root != old:
+                self.session.execute(
+                    "INSERT INTO branch_events VALUES (?, ?, ?, ?, ?, ?)",
+                    (sequence, self.layer, package, edge_type, old, root),
+                )
+            touched.note("edges", slot_of(graph.package_key(self._package_names[package])), package)
+
+    def _branch_contents(self, package: int, types: set[int]) -> dict[tuple[int, int], Items]:
+        """The relations of a package's branches of some types."""
+        found: dict[tuple[int, int], Items] = {(package, edge_type): {} for edge_type in types}
+        if not types:
+            return found
+        observed = list(self._observed(row for row in self.session.edges_of_package(package) if row.type in types))
+        nodes = self.session.load_nodes({one for source, _, target, _ in observed for one in (source, target)})
+        for source, edge_type, target, codes in observed:
+            relation, digest = relation_entry(
+                nodes[source].hash, nodes[target].hash, EDGE_TYPES[edge_type], [PROVENANCES[code] for code in codes]
+            )
+            found[package, edge_type][relation] = digest
+        return found
+
+    def _branch_root(
+        self, package: int, edge_type: int, relations: list[tuple[int, int]], content: Items | None
+    ) -> bytes | None:
+        """The root of a branch from its content, or through its tree where it has one."""
+        if content is not None and len(content) <= LARGE_BRANCH:
+            return MerkleMap.of(Level.RELATIONS, content).root if content else None
+        row = self.caches.tree(self.layer, "branch", edge_type, package)
+
+        def relations_of(ids: Collection[int] | None, _: Within) -> Entries:
+            pairs = [(one >> SOURCE_SHIFT, one & TARGET_MASK) for one in ids or ()]
+            nodes = self.session.load_nodes({one for pair in pairs for one in pair})
+            found = Entries([], {})
+            for source, target in pairs:
+                codes = [
+                    code
+                    for code in self.session.provenances(source, edge_type, target)
+                    if LAYER_OF_PROVENANCE[code] == self.layer
+                ]
+                if codes:
+                    relation, digest = relation_entry(
+                        nodes[source].hash,
+                        nodes[target].hash,
+                        EDGE_TYPES[edge_type],
+                        [PROVENANCES[code] for code in codes],
+                    )
+                    found.places.append((relation, source << SOURCE_SHIFT | target))
+                    found.values[relation] = digest
+            return found
+
+        if row is None:
+            everything = [
+                edge.source << SOURCE_SHIFT | edge.target
+                for edge in self.session.edges_of_package(package)
+                if edge.type == edge_type and LAYER_OF_PROVENANCE[edge.provenance] == self.layer
+            ]
+            entries = relations_of(set(everything), anywhere)
+            return self.trees.build(Level.RELATIONS, "branch", entries, edge_type, package).root
+        nodes = self.session.load_nodes({one for pair in relations for one in pair})
+        slots = [
+            (
+                slot_of(relation_hash(nodes[source].hash, nodes[target].hash, EDGE_TYPES[edge_type])),
+                source << SOURCE_SHIFT | target,
+            )
+            for source, target in relations
+        ]
+        made = self.trees.update(row, Level.RELATIONS, slots, relations_of)
+        if made.size == 0:
+            self.caches.drop_tree(row.id)
+            return None
+        return made.root
+
+    def _update_inbound(self, touched: Touched) -> None:
+        by_target: dict[tuple[int, int], set[int]] = defaultdict(set)
+        for source, edge_type, target in touched.relations:
+            by_target[edge_type, target].add(source)
+        targets = {target for _, target in by_target}
+        kept = {(row.type, row.target): row for row in self.caches.inbound(self.layer, targets)}
+        nodes = self.session.load_nodes(targets)
+        rows, gone = [], []
+        for (edge_type, target), sources in by_target.items():
+            row = self._changed_inbound(kept.get((edge_type, target)), edge_type, target, sources)
+            if row is None:
+                gone.append((edge_type, target))
+                self._values[code_of(edge_type, target)] = None
+            else:
+                rows.append(row)
+            touched.note(
+                "inbound",
+                slot_of(graph.inbound_key(EDGE_TYPES[edge_type], nodes[target].hash)),
+                code_of(edge_type, target),
+            )
+        self.caches.put_inbound(self.layer, rows)
+        self.caches.drop_inbound(self.layer, gone)
+
+    def _changed_inbound(
+        self, row: InboundRow | None, edge_type: int, target: int, changed: set[int]
+    ) -> InboundRow | None:
+        """An inbound set after relations of some sources came or went; None where it is empty."""
+        code = code_of(edge_type, target)
+        now = {
+            source << PROVENANCE_BITS | provenance
+            for source in changed
+            for provenance in self.session.provenances(source, edge_type, target)
+            if LAYER_OF_PROVENANCE[provenance] == self.layer
+        }
+        if row is not None and row.sources is None:
+            return self._changed_large(edge_type, target, changed)
+        before = unpack_ids(row.sources) if row is not None and row.sources is not None else []
+        sources = sorted(now.union(one for one in before if one >> PROVENANCE_BITS not in changed))
+        if not sources:
+            return None
+        return self._inbound_row(code, self._relations(edge_type, target, sources), sources)
+
+    def _changed_large(self, edge_type: int, target: int, changed: set[int]) -> InboundRow | None:
+        tree = self.caches.tree(self.layer, "inbound-set", edge_type, target)
+        assert tree is not None
+        nodes = self.session.load_nodes([*changed, target])
+        name, key = EDGE_TYPES[edge_type], nodes[target].hash
+
+        def relations_of(ids: Collection[int] | None, _: Within) -> Entries:
+            observed = [
+                source << PROVENANCE_BITS | provenance
+                for source in ids or ()
+                for provenance in self.session.provenances(source, edge_type, target)
+                if LAYER_OF_PROVENANCE[provenance] == self.layer
+            ]
+            found = self._relations(edge_type, target, observed)
+            rows = self.session.load_nodes({one >> PROVENANCE_BITS for one in observed})
+            places = [
+                (relation_hash(rows[source].hash, key, name), source)
+                for source in {one >> PROVENANCE_BITS for one in observed}
+            ]
+            return Entries(places, found)
+
+        slots = [(slot_of(relation_hash(nodes[source].hash, key, name)), source) for source in changed]
+        made = self.trees.update(tree, Level.INBOUND_SET, slots, relations_of)
+        if made.size == 0:
+            self.caches.drop_tree(tree.id)
+            return None
+        value = self._values[code_of(edge_type, target)] = set_digest(made.root, made.size)
+        return InboundRow(target, edge_type, value, None)
+
+    def _update_names(self, touched: Touched) -> None:
+        """Every target whose inbound set or names changed may stand elsewhere in `names`, or for another value."""
+        codes = {code_of(edge_type, target) for _, edge_type, target in touched.relations}
+        nodes = self.session.load_nodes({*touched.named, *(code >> TYPE_BITS for code in codes)})
+        codes.update(code_of(REPUBLISHED_CODE, one) for one in touched.named if not nodes[one].node.repo)
+        in_trees: dict[int, set[tuple[int, int]]] = defaultdict(set)
+        for code in codes:
+            target, edge_type = code >> TYPE_BITS, code & REPUBLISHED_CODE
+            for segment in self._segments_of(target):
+                slot = slot_of(graph.names_key(_names_type(edge_type), segment))
+                tree = self._large_names.get((edge_type, segment))
+                if tree is None:
+                    touched.note("names", slot, code)
+                else:
+                    in_trees[tree].add((slot_of(nodes[target].hash), code))
+                    touched.note("names", slot, -tree)
+        for row in self.caches.trees(self.layer, "names-set", in_trees.keys()) if in_trees else ():
+            made = self.trees.update(row, Level.NAMES_SET, in_trees[row.id], self._names_set)
+            if made.size == 0:
+                self.caches.drop_tree(row.id)
+                del self._large_names[row.type, row.subject]
 
 
-def top_root(name: str, roots: Mapping[int, bytes], bits: int) -> bytes:
-    """The root of a map from the roots of its buckets."""
-    level = graph.MAP_LEVELS[name]
-    top = build_top(level, {(bucket << (256 - bits)).to_bytes(32, "big"): root for bucket, root in roots.items()})
-    return top[0] if top is not None else empty_hash(level)
+SOURCE_SHIFT = 31
+TARGET_MASK = (1 << SOURCE_SHIFT) - 1
 
 
-def _bits_for(entries: int) -> int:
-    return min(max(0, (entries // KEYS_IN_A_BUCKET).bit_length()), SLOT_BITS)
+def _names_type(edge_type: int) -> str:
+    return graph.REPUBLISHED if edge_type == REPUBLISHED_CODE else EDGE_TYPES[edge_type]
 
 
-def _bucket(session: Session, layer: int, name: str, bucket: int, bits: int) -> tuple[bytes, int] | None:
-    shift = SLOT_BITS - bits
-    content = ITEMS[name](session, layer, bucket << shift, (bucket + 1) << shift)
-    node = build(graph.MAP_LEVELS[name], content)
-    return None if node is None else (node[0], len(content))
-
-
-def _all_buckets(session: Session, layer: int, name: str) -> tuple[int, dict[int, tuple[bytes, int] | None]]:
-    content = ITEMS[name](session, layer, 0, ALL_SLOTS)
-    bits = _bits_for(len(content))
-    shares: dict[int, Items] = defaultdict(dict)
-    for key, value in content.items():
-        shares[slot_of(key) >> (SLOT_BITS - bits)][key] = value
-    found: dict[int, tuple[bytes, int] | None] = {}
-    for bucket, share in shares.items():
-        node = build(graph.MAP_LEVELS[name], share)
-        assert node is not None
-        found[bucket] = (node[0], len(share))
-    return bits, found
+def _sets(level: Level, members: Iterable[tuple[bytes, int, bytes, bytes]]) -> Entries:
+    """Entries of a map of sets, from (key, id, member of the set, its value)."""
+    sets: dict[bytes, Items] = defaultdict(dict)
+    places = []
+    for key, row_id, member, value in members:
+        places.append((key, row_id))
+        sets[key][member] = value
+    return Entries(places, {key: set_value(level, content) for key, content in sets.items()})

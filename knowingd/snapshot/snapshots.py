@@ -19,7 +19,7 @@ from knowing_protocol.encoding import canonical_json
 from knowing_protocol.graph import graph_map
 from knowing_protocol.history import Header
 
-from knowingd.snapshot import maps
+from knowingd.snapshot.maps import Maps
 from knowingd.store.apply import Applier, Changes
 from knowingd.store.codes import LAYERS, OVERLAY, SOURCE
 from knowingd.store.nodestore import NodeStore, Sign
@@ -59,32 +59,35 @@ def _commit(session: Session, changes: Sequence[Changes], told: Told, now: int, 
     applier = Applier(session, now, sequence, with_events=last is not None)
     for one in changes:
         applier.apply(one)
-    roots = {}
-    for layer in LAYERS:
-        roots[layer] = maps.update(
-            session, layer, applier.touched[layer], sequence=sequence, with_events=last is not None
-        )
+    roots = {
+        layer: Maps(session, layer).update(applier.touched[layer], sequence=sequence, with_events=last is not None)
+        for layer in LAYERS
+    }
     graph_roots = [graph_map(roots[layer]).root for layer in LAYERS]
     if last is not None and (last.commit, last.source_root, last.overlay_root) == (told.commit, *graph_roots):
         return False
     counts = [session.count(layer) for layer in LAYERS]
     session.add_snapshot(
-        sequence=sequence,
-        epoch=epoch,
-        commit=told.commit,
-        branch=told.branch,
-        generation=0 if last is None else last.generation + 1,
-        source_root=graph_roots[SOURCE],
-        overlay_root=graph_roots[OVERLAY],
-        nodes=sum(nodes for nodes, _ in counts),
-        edges=sum(edges for _, edges in counts),
-        coverage=canonical_json(session.coverage_counts()).decode(),
-        extractor=told.extractor,
-        submitter=told.submitter,
-        timestamp=now,
-        map_roots=json.dumps(
-            {str(layer): {name: root.hex() for name, root in roots[layer].items()} for layer in LAYERS}
-        ),
+        SnapshotRow(
+            sequence=sequence,
+            log_index=None,
+            epoch=epoch,
+            commit=told.commit,
+            branch=told.branch,
+            generation=0 if last is None else last.generation + 1,
+            source_root=graph_roots[SOURCE],
+            overlay_root=graph_roots[OVERLAY],
+            nodes=sum(nodes for nodes, _ in counts),
+            edges=sum(edges for _, edges in counts),
+            coverage=canonical_json(session.coverage_counts()).decode(),
+            extractor=told.extractor,
+            submitter=told.submitter,
+            timestamp=now,
+            map_roots=json.dumps(
+                {str(layer): {name: root.hex() for name, root in roots[layer].items()} for layer in LAYERS}
+            ),
+            pruned=0,
+        )
     )
     return True
 
@@ -93,7 +96,7 @@ def recover(store: RepositoryStore, node: NodeStore, origin: Origin, now: int) -
     """Finish a snapshot that has no index yet; the header it got, or None where none was pending."""
     with store.read() as session:
         pending = session.pending_snapshot()
-        before = session.last_finished_snapshot()
+        before = session.last_snapshot(finished=True)
     if pending is None:
         return None
     known = node.headers(store.url, store.ref)

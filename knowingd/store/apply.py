@@ -1,36 +1,40 @@
-"""Writes what a snapshot changes: added and removed records become rows, and the rest learns what was touched."""
+"""Writes what a snapshot changes: added and removed records become rows, and the maps learn what was touched.
+
+The first load of a database knows that nothing is there: it looks nothing up, records no events and touches nothing,
+because the maps are made whole after it.
+"""
 
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
 from typing import Any
 
-from knowing_protocol.encoding import canonical_json
 from knowing_protocol.errors import InvalidNameError
-from knowing_protocol.graph import file_attributes, member_key, path_key, target_segments
+from knowing_protocol.graph import file_attributes, member_key, path_key
 from knowing_protocol.hashing import NodeId, external_hash, node_hash
-from knowing_protocol.records import Records, canonical_facts, facts_to_json
+from knowing_protocol.records import MAX_ARITY, Alias, Facts, File, Member, Records, canonical_facts, facts_to_json
 
 from knowingd.store.codes import EDGE_TYPE_CODES, KIND_CODES, LAYER_OF_PROVENANCE, PROVENANCE_CODES
-from knowingd.store.session import EdgeRow, Session, slot_of
-from knowingd.store.sites import PackedSite, pack
+from knowingd.store.packing import PlainSite, pack_ids, pack_sites, unpack_ids
+from knowingd.store.session import EdgeRow, Session, insert, signed_slot, slot_of, tail_of
+
+_SEPARATORS = ".#:/"
 
 
 @dataclass(slots=True)
 class Touched:
-    """What one graph's maps must look at again, by id or slot."""
+    """What one graph's maps must look at again."""
 
-    branches: set[tuple[int, int]] = field(default_factory=set)  # package id, edge type
-    targets: set[tuple[int, int]] = field(default_factory=set)  # edge type, target id
+    relations: set[tuple[int, int, int]] = field(default_factory=set)  # source, edge type, target
     named: set[int] = field(default_factory=set)  # targets of aliases and members
-    slots: dict[str, set[int]] = field(default_factory=dict)  # map to slots
+    members: dict[str, set[tuple[int, int]]] = field(default_factory=lambda: defaultdict(set))  # map to (slot, id)
 
-    def slot(self, name: str, slot: int) -> None:
-        """Note a slot of a map."""
-        self.slots.setdefault(name, set()).add(slot)
+    def note(self, name: str, slot: int, member: int) -> None:
+        """Something came, changed or went in a map."""
+        self.members[name].add((slot, member))
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,15 +56,19 @@ class Applier:
         self.with_events = with_events
         self.touched = (Touched(), Touched())
         self._packages = {name: key for key, name in session.packages().items()}
-        self._segments: dict[str, int] = dict(session.execute("SELECT text, id FROM segments").fetchall())
+        self._prefixes: dict[str, int] = dict(session.execute("SELECT text, id FROM alias_prefixes").fetchall())
         self._ids: dict[bytes, int] = {}
-        self._package_of: dict[int, int] = {}  # node id to package id
-        self._new_segments: list[tuple[int, str]] = []
+        self._names: dict[int, str] = {}
+        self._events: list[tuple[int, int, str, int, str]] = []
+        self._fresh = self._next_id("nodes") == 1
 
     def apply(self, changes: Changes) -> None:
         """Removals first, so that a record which moved is there afterwards."""
         self._remove(changes)
         self._add(changes)
+        insert(self.session, "INSERT INTO events", self._events)
+        self._events = []
+        self._fresh = False
 
     # Ids
 
@@ -73,19 +81,20 @@ class Applier:
             self._ids[key] = found
         return found
 
-    def _package(self, name: str) -> int:
-        found = self._packages.get(name)
+    def _next_id(self, table: str) -> int:
+        (found,) = self.session.execute(f"SELECT coalesce(max(id), 0) + 1 FROM {table}").fetchone()
+        number: int = found
+        return number
+
+    def _text_id(self, table: str, known: dict[str, int], text: str) -> int:
+        found = known.get(text)
         if found is None:
-            found = self._packages[name] = len(self._packages) + 1
-            self.session.execute("INSERT INTO packages VALUES (?, ?)", (found, name))
+            found = known[text] = len(known) + 1
+            self.session.execute(f"INSERT INTO {table} VALUES (?, ?)", (found, text))
         return found
 
-    def _segment(self, text: str) -> int:
-        found = self._segments.get(text)
-        if found is None:
-            found = self._segments[text] = len(self._segments) + 1
-            self._new_segments.append((found, text))
-        return found
+    def _name(self, node: int) -> str:
+        return self._names.get(node) or self.session.node(node).node.name
 
     # Adding
 
@@ -93,203 +102,223 @@ class Applier:
         layer, added = changes.layer, changes.added
         self._add_nodes(layer, added.nodes)
         self._add_edges(layer, added)
-        touched, execute = self.touched[layer], self.session.execute
-        for alias in added.aliases:
-            slot = slot_of(external_hash(alias.name))
-            row = (layer, slot, alias.name, self._id(alias.target), int(alias.claimed))
-            execute("INSERT OR REPLACE INTO aliases VALUES (?, ?, ?, ?, ?)", row)
-            touched.slot("aliases", slot)
-            touched.slot("alias_of", slot_of(alias.target))
-            touched.named.add(row[3])
-            self._event(1, "alias", layer, [alias.name, row[3], row[4]])
-        for member in added.members:
-            slot = slot_of(member_key(member.owner, member.name))
-            owned = (layer, slot, self._id(member.owner), member.name, self._id(member.target))
-            execute("INSERT OR IGNORE INTO members VALUES (?, ?, ?, ?, ?)", owned)
-            touched.slot("members", slot)
-            touched.slot("alias_of", slot_of(member.target))
-            touched.named.add(owned[4])
-            self._event(1, "member", layer, list(owned[2:]))
-        for key, facts in added.facts.items():
-            text = canonical_json(facts_to_json(canonical_facts(facts))).decode()
-            execute("INSERT OR REPLACE INTO facts VALUES (?, ?, ?)", (layer, self._id(key), text))
-            touched.slot("facts", slot_of(key))
-            self._event(1, "facts", layer, [self._id(key), text])
-        for path, reason in added.coverage.items():
-            slot = slot_of(path_key(path))
-            execute("INSERT OR REPLACE INTO coverage VALUES (?, ?, ?, ?)", (layer, slot, path, reason.value))
-            touched.slot("coverage", slot)
-            self._event(1, "coverage", layer, [path, reason.value])
+        self._add_aliases(layer, added.aliases)
+        self._add_members(layer, added.members)
+        self._add_facts(layer, added.facts)
         self._add_files(layer, added)
+        for path, reason in added.coverage.items():
+            self._drop_coverage(layer, path)
+            row_id = self._next_id("coverage")
+            self.session.execute("INSERT INTO coverage VALUES (?, ?, ?, ?)", (row_id, layer, path, reason.value))
+            self.touched[layer].note("coverage", slot_of(path_key(path)), row_id)
+            self._event(1, "coverage", layer, [path, reason.value])
 
     def _add_nodes(self, layer: int, nodes: Sequence[NodeId]) -> None:
-        """Insert nodes, or bring back those that were there before; ids are given in order of slots."""
-        (next_id,) = self.session.execute("SELECT coalesce(max(id), 0) + 1 FROM nodes").fetchone()
-        fresh: list[tuple[Any, ...]] = []
-        segments: list[tuple[int, int]] = []
-        touched = self.touched[layer]
-        known = next_id > 1
+        """Insert nodes, or bring back those that were there before; ids are given in order of hashes."""
+        next_id = self._next_id("nodes")
+        rows: list[tuple[Any, ...]] = []
+        again: list[tuple[int, int]] = []
+        fresh, touched, ids, names = self._fresh, self.touched[layer], self._ids, self._names
         for key, node in sorted((node_hash(*node), node) for node in set(nodes)):
-            slot = slot_of(key)
-            touched.slot("nodes", slot)
-            row = (
-                self.session.execute("SELECT id FROM nodes WHERE slot = ? AND node_hash = ?", (slot, key)).fetchone()
-                if known
-                else None
-            )
-            if row is not None:
-                self._ids[key] = row[0]
-                self.session.execute(
-                    "UPDATE nodes SET layers = layers | ?, deleted_at = NULL WHERE id = ?", (1 << layer, row[0])
-                )
+            known = None if fresh else self.session.node_id(key, deleted=True)
+            if known is not None:
+                ids[key] = known
+                again.append((1 << layer, known))
             else:
-                package = self._package_of[next_id] = self._package(node.package)
-                fresh.append((next_id, slot, key, package, node.name, KIND_CODES[node.kind], 1 << layer))
-                segments += ((self._segment(text), next_id) for text in target_segments(node))
-                self._ids[key] = next_id
+                package = self._text_id("packages", self._packages, node.package)
+                rows.append((next_id, signed_slot(key), package, node.name, KIND_CODES[node.kind], 1 << layer, None))
+                ids[key] = known = next_id
+                names[known] = node.name
+                self.session.remember(known, key, node)
                 next_id += 1
-            self._event(1, "node", layer, [self._ids[key]])
-        _insert(self.session, "INSERT INTO nodes VALUES", fresh, "NULL")
-        _insert(self.session, "INSERT INTO segments VALUES", self._new_segments)
-        self._new_segments = []
-        _insert(self.session, "INSERT INTO node_segments VALUES", sorted(segments))
+            if not fresh:
+                touched.note("nodes", slot_of(key), known)
+                self._event(1, "node", layer, [known])
+        insert(self.session, "INSERT INTO nodes", rows)
+        self.session.executemany("UPDATE nodes SET layers = layers | ?, deleted_at = NULL WHERE id = ?", again)
 
     def _add_edges(self, layer: int, added: Records) -> None:
-        ids, session = self._ids, self.session
-        for edge in added.edges:
-            for key in edge[:2]:
-                if key not in ids:
-                    self._id(key)
-        rows = sorted(
-            {
-                (ids[edge.source], EDGE_TYPE_CODES[edge.type], ids[edge.target], PROVENANCE_CODES[edge.provenance])
-                for edge in added.edges
-            }
-        )
-        for row in rows:
-            if LAYER_OF_PROVENANCE[row[3]] != layer:
-                raise InvalidNameError("an edge of the source graph comes from the tree, one of the overlay does not")
-        if rows:
-            _insert(session, "INSERT OR IGNORE INTO edges VALUES", rows)
-        self._touch_edges(layer, [EdgeRow(*row) for row in rows], added=1)
+        rows = self._edge_rows(added, layer)
+        if not rows:
+            return
+        insert(self.session, "INSERT OR IGNORE INTO edges", rows)
+        self._touch_edges(layer, rows, added=1)
 
-    def _touch_edges(self, layer: int, rows: Sequence[EdgeRow], *, added: int) -> None:
-        touched = self.touched[layer]
-        packages = self._package_of
-        for row in rows:
-            package = packages.get(row.source)
-            if package is None:
-                (package,) = self.session.execute("SELECT package_id FROM nodes WHERE id = ?", (row.source,)).fetchone()
-                packages[row.source] = package
-            touched.branches.add((package, row.type))
-            touched.targets.add((row.type, row.target))
+    def _edge_rows(self, records: Records, layer: int) -> list[tuple[int, int, int, int]]:
+        """Edges by ids, sorted, once each."""
+        ids, types, provenances = self._ids, EDGE_TYPE_CODES, PROVENANCE_CODES
+        try:
+            found = {
+                (ids[source], types[edge_type], ids[target], provenances[provenance])
+                for source, target, edge_type, provenance in records.edges
+            }
+        except KeyError:
+            found = {
+                (self._id(edge.source), types[edge.type], self._id(edge.target), provenances[edge.provenance])
+                for edge in records.edges
+            }
+        for code in {row[3] for row in found}:
+            if LAYER_OF_PROVENANCE[code] != layer:
+                raise InvalidNameError("an edge of the source graph comes from the tree, one of the overlay does not")
+        return sorted(found)
+
+    def _touch_edges(self, layer: int, rows: Sequence[tuple[int, int, int, int]], *, added: int) -> None:
+        if not self._fresh:
+            self.touched[layer].relations.update(row[:3] for row in rows)
         if self.with_events:
-            self.session.executemany(
-                "INSERT INTO edge_events VALUES (?, ?, ?, ?, ?, ?)", ((self.sequence, added, *row) for row in rows)
-            )
+            insert(self.session, "INSERT INTO edge_events", ((self.sequence, added, *row) for row in rows))
+
+    def _add_aliases(self, layer: int, aliases: Iterable[Alias]) -> None:
+        touched = self.touched[layer]
+        next_id = self._next_id("aliases")
+        rows = []
+        for name, key, claimed in aliases:
+            target = self._id(key)
+            if not self._fresh:
+                self._drop_alias(layer, name, target)
+                touched.note("aliases", slot_of(external_hash(name)), next_id)
+                touched.note("alias_of", slot_of(key), target)
+                touched.named.add(target)
+                self._event(1, "alias", layer, [name, target, int(claimed)])
+            tail: str | None = tail_of(self._name(target))
+            if tail and name.endswith(tail):
+                prefix, tail = name[: -len(tail)], None
+            else:
+                at = max(map(name.rfind, _SEPARATORS)) + 1
+                prefix, tail = name[:at], name[at:]
+            prefix_id = self._text_id("alias_prefixes", self._prefixes, prefix)
+            rows.append((next_id, layer, prefix_id, tail, target, int(claimed)))
+            next_id += 1
+        insert(self.session, "INSERT INTO aliases", rows)
+
+    def _drop_alias(self, layer: int, name: str, target: int) -> None:
+        for row in list(self.session.aliases_of(layer, [target])):
+            if row.name == name:
+                self.session.execute("DELETE FROM aliases WHERE id = ?", (row.id,))
+                self.touched[layer].note("aliases", slot_of(external_hash(name)), row.id)
+
+    def _add_members(self, layer: int, members: Iterable[Member]) -> None:
+        touched = self.touched[layer]
+        next_id = self._next_id("members")
+        rows = []
+        for owner_key, name, key in members:
+            owner, target = self._id(owner_key), self._id(key)
+            if not self._fresh:
+                self._drop_member(layer, owner, name, target)
+                touched.note("members", slot_of(member_key(owner_key, name)), next_id)
+                touched.note("alias_of", slot_of(key), target)
+                touched.named.add(target)
+                self._event(1, "member", layer, [owner, name, target])
+            rows.append((next_id, layer, owner, None if tail_of(self._name(target)) == name else name, target))
+            next_id += 1
+        insert(self.session, "INSERT INTO members", rows)
+
+    def _drop_member(self, layer: int, owner: int, name: str, target: int) -> None:
+        for row in list(self.session.members_of(layer, [owner])):
+            if (row.name, row.target) == (name, target):
+                self.session.execute("DELETE FROM members WHERE id = ?", (row.id,))
+                slot = slot_of(member_key(self.session.node(owner).hash, name))
+                self.touched[layer].note("members", slot, row.id)
+
+    def _add_facts(self, layer: int, facts: dict[bytes, Facts]) -> None:
+        rows = []
+        for key, found in facts.items():
+            node = self._id(key)
+            rows.append((layer, node, _facts_text(found)))
+            self.touched[layer].note("facts", slot_of(key), node)
+            self._event(1, "facts", layer, [node, rows[-1][2]])
+        insert(self.session, "INSERT OR REPLACE INTO facts", sorted(rows))
 
     def _add_files(self, layer: int, added: Records) -> None:
-        execute = self.session.execute
         edges = {edge.hash: edge for edge in added.edges} if any(file.sites for file in added.files) else {}
-        (next_id,) = execute("SELECT coalesce(max(id), 0) + 1 FROM files").fetchone()
+        next_id = self._next_id("files")
+        declarations: list[tuple[Any, ...]] = []
+        sites: list[tuple[int, int, bytes]] = []
         for file in added.files:
-            slot = slot_of(path_key(file.path))
-            old = execute(
-                "SELECT id FROM files WHERE layer = ? AND slot = ? AND path = ?", (layer, slot, file.path)
-            ).fetchone()
+            old = None if self._fresh else self.session.file_named(layer, file.path)
             if old is not None:
-                self._drop_file_rows(old[0])
-            file_id = old[0] if old is not None else next_id
+                self._drop_file_rows(old.id)
+            file_id = old.id if old is not None else next_id
             next_id += old is None
+            for ordinal, (node, *rest) in enumerate(sorted(set(file.declarations))):
+                declarations.append((file_id, ordinal, self._id(node), *rest))
+            packed = self._sites(file, edges)
+            sites += ((source, file_id, pack_sites(found)) for source, found in packed.items())
             root = file_attributes(file).root
-            execute(
+            self.session.execute(
                 "INSERT OR REPLACE INTO files VALUES (?, ?, ?, ?, ?, ?)",
-                (layer, slot, file.path, file.content, root, file_id),
+                (file_id, layer, file.path, file.content, root, pack_ids(packed.keys())),
             )
-            self.touched[layer].slot("files", slot)
-            self.session.executemany(
-                "INSERT OR IGNORE INTO declarations VALUES (?, ?, ?, ?, ?, ?)",
-                sorted({(file_id, self._id(node), *rest) for node, *rest in file.declarations}),
-            )
-            packed: dict[int, list[PackedSite]] = {}
-            for site in file.sites:
-                edge = edges.get(site.edge)
-                if edge is None:
-                    raise InvalidNameError(f"{file.path} has a call site of an edge that is not given with it")
-                packed.setdefault(self._id(edge.source), []).append(
-                    PackedSite(
-                        self._id(edge.target),
-                        EDGE_TYPE_CODES[edge.type],
-                        PROVENANCE_CODES[edge.provenance],
-                        *site[1:],
-                    )
-                )
-            self.session.executemany(
-                "INSERT INTO sites VALUES (?, ?, ?)",
-                sorted((file_id, source, pack(found)) for source, found in packed.items()),
-            )
+            self.touched[layer].note("files", slot_of(path_key(file.path)), file_id)
             self._event(1, "file", layer, [file.path, file.content.hex(), root.hex()])
+        insert(self.session, "INSERT INTO declarations", declarations)
+        insert(self.session, "INSERT INTO sites", sorted(sites))
+
+    def _sites(self, file: File, edges: dict[bytes, Any]) -> dict[int, list[PlainSite]]:
+        """The call sites of a file by their source."""
+        packed: dict[int, list[PlainSite]] = defaultdict(list)
+        ids = self._ids
+        for key, declaration, line, column, arity in file.sites:
+            edge = edges.get(key)
+            if edge is None or not -1 <= arity <= MAX_ARITY:
+                raise InvalidNameError(f"{file.path} has a call site of an edge that is not given with it")
+            source, target, edge_type, how = edge
+            packed[ids[source]].append(
+                (ids[target], EDGE_TYPE_CODES[edge_type], PROVENANCE_CODES[how], declaration, line, column, arity)
+            )
+        return packed
 
     def _drop_file_rows(self, file_id: int) -> None:
         self.session.execute("DELETE FROM declarations WHERE file = ?", (file_id,))
-        self.session.execute("DELETE FROM sites WHERE file = ?", (file_id,))
+        sources = unpack_ids(self.session.sources_in(file_id))
+        self.session.executemany(
+            "DELETE FROM sites WHERE source = ? AND file = ?", ((source, file_id) for source in sources)
+        )
 
     # Removing
 
     def _remove(self, changes: Changes) -> None:
         layer, removed = changes.layer, changes.removed
         touched, execute = self.touched[layer], self.session.execute
-        rows = [
-            EdgeRow(
-                self._id(edge.source),
-                EDGE_TYPE_CODES[edge.type],
-                self._id(edge.target),
-                PROVENANCE_CODES[edge.provenance],
-            )
-            for edge in removed.edges
-        ]
+        rows = [EdgeRow(*row) for row in self._edge_rows(removed, layer)]
         self.session.executemany(
             "DELETE FROM edges WHERE source = ? AND type = ? AND target = ? AND provenance = ?", rows
         )
         self._touch_edges(layer, rows, added=0)
         for alias in removed.aliases:
-            slot = slot_of(external_hash(alias.name))
-            row = (layer, slot, alias.name, self._id(alias.target))
-            execute("DELETE FROM aliases WHERE layer = ? AND slot = ? AND name = ? AND target = ?", row)
-            touched.slot("aliases", slot)
-            touched.slot("alias_of", slot_of(alias.target))
-            touched.named.add(row[3])
-            self._event(0, "alias", layer, [alias.name, row[3], int(alias.claimed)])
+            target = self._id(alias.target)
+            self._drop_alias(layer, alias.name, target)
+            touched.note("alias_of", slot_of(alias.target), target)
+            touched.named.add(target)
+            self._event(0, "alias", layer, [alias.name, target, int(alias.claimed)])
         for member in removed.members:
-            slot = slot_of(member_key(member.owner, member.name))
-            owned = (layer, slot, self._id(member.owner), member.name, self._id(member.target))
-            execute("DELETE FROM members WHERE layer = ? AND slot = ? AND owner = ? AND name = ? AND target = ?", owned)
-            touched.slot("members", slot)
-            touched.slot("alias_of", slot_of(member.target))
-            touched.named.add(owned[4])
-            self._event(0, "member", layer, list(owned[2:]))
+            owner, target = self._id(member.owner), self._id(member.target)
+            self._drop_member(layer, owner, member.name, target)
+            touched.note("alias_of", slot_of(member.target), target)
+            touched.named.add(target)
+            self._event(0, "member", layer, [owner, member.name, target])
         for key, facts in removed.facts.items():
             execute("DELETE FROM facts WHERE layer = ? AND node = ?", (layer, self._id(key)))
-            touched.slot("facts", slot_of(key))
-            text = canonical_json(facts_to_json(canonical_facts(facts))).decode()
-            self._event(0, "facts", layer, [self._id(key), text])
+            touched.note("facts", slot_of(key), self._id(key))
+            self._event(0, "facts", layer, [self._id(key), _facts_text(facts)])
         for path, reason in removed.coverage.items():
-            slot = slot_of(path_key(path))
-            execute("DELETE FROM coverage WHERE layer = ? AND slot = ? AND path = ?", (layer, slot, path))
-            touched.slot("coverage", slot)
+            self._drop_coverage(layer, path)
             self._event(0, "coverage", layer, [path, reason.value])
         for file in removed.files:
-            slot = slot_of(path_key(file.path))
-            row = execute(
-                "SELECT id, content_hash, attributes_root FROM files WHERE layer = ? AND slot = ? AND path = ?",
-                (layer, slot, file.path),
-            ).fetchone()
+            row = self.session.file_named(layer, file.path)
             if row is not None:
-                self._drop_file_rows(row[0])
-                execute("DELETE FROM files WHERE id = ?", (row[0],))
-                self._event(0, "file", layer, [file.path, row[1].hex(), row[2].hex()])
-            touched.slot("files", slot)
+                self._drop_file_rows(row.id)
+                execute("DELETE FROM files WHERE id = ?", (row.id,))
+                touched.note("files", slot_of(path_key(file.path)), row.id)
+                self._event(0, "file", layer, [file.path, row.content.hex(), row.attributes.hex()])
         self._remove_nodes(layer, removed.nodes)
+
+    def _drop_coverage(self, layer: int, path: str) -> None:
+        row = self.session.execute(
+            "DELETE FROM coverage WHERE layer = ? AND path = ? RETURNING id", (layer, path)
+        ).fetchone()
+        if row is not None:
+            self.touched[layer].note("coverage", slot_of(path_key(path)), row[0])
 
     def _remove_nodes(self, layer: int, nodes: Iterable[NodeId]) -> None:
         """Nodes stay as rows, marked, because events refer to them; gc takes them away later."""
@@ -299,22 +328,16 @@ class Applier:
             self.session.execute("UPDATE nodes SET layers = layers & ~? WHERE id = ?", (1 << layer, node_id))
             self.session.execute("UPDATE nodes SET deleted_at = ? WHERE id = ? AND layers = 0", (self.now, node_id))
             self._ids.pop(key, None)
-            self.touched[layer].slot("nodes", slot_of(key))
+            self.touched[layer].note("nodes", slot_of(key), node_id)
             self._event(0, "node", layer, [node_id])
 
     def _event(self, added: int, kind: str, layer: int, body: list[Any]) -> None:
         if self.with_events:
             text = json.dumps(body, separators=(",", ":"), ensure_ascii=False)
-            self.session.execute("INSERT INTO events VALUES (?, ?, ?, ?, ?)", (self.sequence, added, kind, layer, text))
+            self._events.append((self.sequence, added, kind, layer, text))
 
 
-def _insert(session: Session, head: str, rows: Sequence[Sequence[Any]], extra: str = "") -> None:
-    """Insert many rows with few statements: the parameters of 100 rows at a time."""
-    if not rows:
-        return
-    marks = ", ".join("?" * len(rows[0])) + (f", {extra}" if extra else "")
-    iterator = iter(rows)
-    many = f"{head} " + ", ".join([f"({marks})"] * 100)
-    while len(batch := list(islice(iterator, 100))) == 100:
-        session.execute(many, [value for row in batch for value in row])
-    session.executemany(f"{head} ({marks})", batch)
+def _facts_text(facts: Facts) -> str:
+    """Facts without what is empty."""
+    found = facts_to_json(canonical_facts(facts))
+    return json.dumps({key: value for key, value in found.items() if value}, separators=(",", ":"), ensure_ascii=False)

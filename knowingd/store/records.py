@@ -1,68 +1,48 @@
-"""A graph out of its database as plain records: what checks, exports and full diffs start from."""
+"""The records of a stored graph as the kernel knows them: for checks, exports and whole transfers."""
 
 from __future__ import annotations
 
-import json
+from collections.abc import Mapping
 
 from knowing_protocol.hashing import edge_hash
-from knowing_protocol.records import (
-    Alias,
-    Declaration,
-    Edge,
-    File,
-    Member,
-    Records,
-    Site,
-    facts_from_json,
-)
+from knowing_protocol.records import Alias, Declaration, Edge, File, Member, Records, Site, facts_from_json
 from knowing_protocol.vocabulary import Coverage
 
 from knowingd.store.codes import EDGE_TYPES, LAYER_OF_PROVENANCE, PROVENANCES
-from knowingd.store.session import Session
-from knowingd.store.sites import unpack
-
-ALL_SLOTS = 1 << 32
+from knowingd.store.packing import unpack_ids, unpack_sites
+from knowingd.store.session import FileRow, NodeRow, Session
 
 
 def read_records(session: Session, layer: int) -> Records:
     """All records of one graph."""
-    hashes = session.hashes()
-    edges = [
-        Edge(hashes[edge.source], hashes[edge.target], EDGE_TYPES[edge.type], PROVENANCES[edge.provenance])
-        for _, edge in session.edges()
-        if LAYER_OF_PROVENANCE[edge.provenance] == layer
-    ]
+    nodes = session.load_nodes(None)
     return Records(
-        nodes=[row.node for row in session.nodes_between(layer, 0, ALL_SLOTS)],
-        edges=edges,
-        aliases=[Alias(*row) for row in session.aliases_between(layer, 0, ALL_SLOTS)],
-        members=[Member(*row) for row in session.members_between(layer, 0, ALL_SLOTS)],
-        facts={
-            key: facts_from_json(json.loads(text), "facts") for key, text in session.facts_between(layer, 0, ALL_SLOTS)
-        },
-        files=_files(session, layer, hashes),
-        coverage={path: Coverage(reason) for path, reason in session.coverage_between(layer, 0, ALL_SLOTS)},
+        nodes=[nodes[one].node for one in session.node_ids(layer)],
+        edges=[
+            Edge(nodes[edge.source].hash, nodes[edge.target].hash, EDGE_TYPES[edge.type], PROVENANCES[edge.provenance])
+            for edge in session.edges()
+            if LAYER_OF_PROVENANCE[edge.provenance] == layer
+        ],
+        aliases=[Alias(row.name, nodes[row.target].hash, row.claimed) for row in session.aliases(layer)],
+        members=[Member(nodes[row.owner].hash, row.name, nodes[row.target].hash) for row in session.members(layer)],
+        facts={nodes[node].hash: facts_from_json(found, "facts") for node, found in session.facts(layer)},
+        files=[read_file(session, row, nodes) for row in sorted(session.files(layer), key=lambda row: row.path)],
+        coverage={path: Coverage(reason) for _, path, reason in session.coverage(layer)},
     )
 
 
-def _files(session: Session, layer: int, hashes: dict[int, bytes]) -> list[File]:
-    found = []
-    rows = session.execute(
-        "SELECT id, path, content_hash FROM files WHERE layer = ? ORDER BY path", (layer,)
-    ).fetchall()
-    for file_id, path, content in rows:
-        declarations = tuple(
-            Declaration(hashes[node], *rest)
-            for node, *rest in session.execute(
-                "SELECT node, line, end_line, signature, doc FROM declarations WHERE file = ?", (file_id,)
-            )
-        )
-        sites = []
-        for source, packed in session.execute("SELECT source, packed FROM sites WHERE file = ?", (file_id,)):
-            for site in unpack(packed):
+def read_file(session: Session, row: FileRow, nodes: Mapping[int, NodeRow]) -> File:
+    """One file with its declarations and call sites."""
+    declarations = tuple(
+        Declaration(nodes[one.node].hash, one.line, one.end_line, one.signature, one.doc)
+        for one in session.declarations_in(row.id)
+    )
+    sites = []
+    for source in unpack_ids(session.sources_in(row.id)):
+        for _, packed in session.sites(source, row.id):
+            for site in unpack_sites(packed):
                 key = edge_hash(
-                    hashes[source], hashes[site.target], EDGE_TYPES[site.type], PROVENANCES[site.provenance]
+                    nodes[source].hash, nodes[site.target].hash, EDGE_TYPES[site.type], PROVENANCES[site.provenance]
                 )
                 sites.append(Site(key, *site[3:]))
-        found.append(File(path, content, declarations, tuple(sites)))
-    return found
+    return File(row.path, row.content, declarations, tuple(sites))

@@ -121,6 +121,21 @@ def _build_large(level: int, records: list[bytes]) -> tuple[Node, Loader]:
     about six keys is built again when a walk enters it, and from then on an update keeps it.
     """
     bits = min(len(records).bit_length() - 3, 64)
+    roots, depths = _hash_buckets(level, records, bits)
+
+    def load(stub: Stub) -> Leaf | Inner:
+        start = bisect_left(records, stub[1])
+        after = ((int.from_bytes(stub[1], "big") >> (KEY_BITS - bits)) + 1) << (KEY_BITS - bits)
+        end = bisect_left(records, after.to_bytes(32, "big")) if after >> KEY_BITS == 0 else len(records)
+        node = _build_small(level, records[start:end])
+        assert len(node) != 2
+        return node
+
+    return _join(level, iter(roots), depths), load
+
+
+def _hash_buckets(level: int, records: Sequence[bytes], bits: int) -> tuple[list[Node], Iterable[int]]:
+    """The subtree of each prefix of `bits` bits as a stub with its first key, and the depths between those stubs."""
     prefix = b"\0" + _BYTE[level]
     joined = prefix.join([b"", *records])  # fresh copies in key order are nearer than the scattered originals
     width, lengths = _differing_lengths(joined, records)
@@ -151,16 +166,15 @@ def _build_large(level: int, records: list[bytes]) -> tuple[Node, Loader]:
         current = hasher(waiting[top] + current).digest()
         top = under[top]
     roots.append((current, first[2:34]))
+    return roots, (width - length for length in lengths if length > longest)
 
-    def load(stub: Stub) -> Leaf | Inner:
-        start = bisect_left(records, stub[1])
-        after = ((int.from_bytes(stub[1], "big") >> (KEY_BITS - bits)) + 1) << (KEY_BITS - bits)
-        end = bisect_left(records, after.to_bytes(32, "big")) if after >> KEY_BITS == 0 else len(records)
-        node = _build_small(level, records[start:end])
-        assert len(node) != 2
-        return node
 
-    return _join(level, iter(roots), (width - length for length in lengths if length > longest)), load
+def bucket_roots(level: int, content: Mapping[bytes, bytes], bits: int) -> dict[int, bytes]:
+    """The root of each subtree whose keys share their first `bits` bits (at most 64), by those bits as a number."""
+    if not content:
+        return {}
+    roots, _ = _hash_buckets(level, _records(content), bits)
+    return {int.from_bytes(root[1], "big") >> (KEY_BITS - bits): root[0] for root in roots if len(root) == 2}
 
 
 def _differing_lengths(joined: bytes, records: Sequence[bytes]) -> tuple[int, list[int]]:
@@ -188,6 +202,9 @@ def _records(content: Mapping[bytes, bytes]) -> list[bytes]:
 
 def build(level: int, content: Mapping[bytes, bytes]) -> Node | None:
     """The whole tree of a map, from items in any order."""
+    if len(content) == 1:
+        ((key, value),) = content.items()
+        return (leaf_hash(level, key, value), key, value)
     return _build_small(level, _records(content)) if content else None
 
 

@@ -24,9 +24,12 @@ T = TypeVar("T")
 Decoder: TypeAlias = Callable[[Any, str], T]
 
 
+_CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+
+
 def canonical_json(value: object) -> bytes:
     """The one encoding of a record."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode()
+    return _CANONICAL.encode(value).encode()
 
 
 def parse_json(data: bytes, limit: int) -> Any:

@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from enum import IntEnum
+from hashlib import sha256
 from typing import NamedTuple, Protocol
 
 from knowing_protocol.critbit import MerkleMap
@@ -26,12 +27,11 @@ from knowing_protocol.errors import InvalidNameError
 from knowing_protocol.hashing import (
     NodeId,
     check_part,
-    edge_hash,
     external_hash,
     node_hash,
-    relation_digest,
-    relation_hash,
+    relation_entry,
     set_digest,
+    tag_prefix,
     tagged,
 )
 from knowing_protocol.paths import is_plain, last_segments, local_last_segment, parse_path, plain_prefixes
@@ -134,20 +134,30 @@ def coverage_value(reason: str) -> bytes:
     return tagged("coverage", reason)
 
 
+_SITES = tag_prefix("sites")
+
+
 def file_attributes(file: File) -> MerkleMap:
     """The map of everything about a file's symbols that is not identity."""
     declarations: dict[bytes, list[list[int | str]]] = defaultdict(list)
     for node, line, end_line, signature, doc in file.declarations:
         declarations[node].append([line, end_line, signature, doc])
-    sites: dict[bytes, list[tuple[int, ...]]] = defaultdict(list)
-    for edge, *place in file.sites:
-        sites[edge].append(tuple(place))
     content = {
         tagged("declarations", node): tagged("declarations", canonical_json(sorted(found)))
         for node, found in declarations.items()
     }
+    sites: dict[bytes, list[list[int]]] = {}
+    for edge, *place in file.sites:
+        if edge in sites:
+            sites[edge].append(place)
+        else:
+            sites[edge] = [place]
     for edge, places in sites.items():
-        content[tagged("sites", edge)] = tagged("sites", canonical_json(sorted(places)))
+        places.sort()
+        # Lists of numbers print as their canonical JSON, but for the spaces.
+        text = str(places).replace(" ", "").encode()
+        value = sha256(tag_prefix("sites", len(text)) + text).digest()
+        content[sha256(_SITES + edge).digest()] = value
     return MerkleMap.of(Level.ATTRIBUTES, content)
 
 
@@ -333,8 +343,7 @@ class Graph:
         for (source, target, edge_type), found in self._provenances.items():
             if self._id(source).kind == NodeKind.EXTERNAL:
                 raise InvalidNameError("an edge starts at a name from outside")
-            relation = relation_hash(source, target, edge_type)
-            digest = relation_digest(edge_hash(source, target, edge_type, one) for one in found)
+            relation, digest = relation_entry(source, target, edge_type, found)
             branches[self._id(source).package][edge_type][relation] = digest
             inbound[inbound_key(edge_type, target)][relation] = digest
             self._sources[edge_type, target].append(source)
@@ -358,9 +367,6 @@ class Graph:
         self.packages = MerkleMap.of(
             Level.PACKAGES, {package_key(package): tree.root for package, tree in self.package_types.items()}
         )
-        self.inbound_sets = {
-            key: (MerkleMap.of(Level.INBOUND_SET, found), len(found)) for key, found in inbound.items()
-        }
         self.names_sets = {key: (MerkleMap.of(Level.NAMES_SET, found), len(found)) for key, found in named.items()}
 
     def _build_names(self, aliases: Iterable[Alias], members: Iterable[Member]) -> None:

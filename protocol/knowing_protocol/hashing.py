@@ -6,7 +6,7 @@ Identities of the seed's kind join their parts with NUL, so no part may contain 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from hashlib import sha256
 from typing import NamedTuple
 
@@ -19,12 +19,16 @@ MAX_PART_BYTES = 4096
 
 def tagged(tag: str, *parts: bytes | str) -> bytes:
     """SHA-256 of the tag, NUL, and each part after its length as four big-endian bytes."""
-    chunks = [tag.encode("ascii"), b"\0"]
+    message = tag.encode("ascii") + b"\0"
     for part in parts:
         raw = part.encode() if isinstance(part, str) else part
-        chunks.append(len(raw).to_bytes(4, "big"))
-        chunks.append(raw)
-    return sha256(b"".join(chunks)).digest()
+        message += len(raw).to_bytes(4, "big") + raw
+    return sha256(message).digest()
+
+
+def tag_prefix(tag: str, size: int = HASH_SIZE) -> bytes:
+    """What `tagged` hashes before a single part of that size: for whoever hashes many of them."""
+    return tag.encode("ascii") + b"\0" + size.to_bytes(4, "big")
 
 
 class NodeId(NamedTuple):
@@ -89,9 +93,26 @@ def relation_digest(edge_hashes: Iterable[bytes]) -> bytes:
     return tagged("edges", *sorted(edge_hashes))
 
 
+_ONE_EDGE = tag_prefix("edges")
+
+
+def relation_entry(source: bytes, target: bytes, edge_type: str, provenances: Sequence[str]) -> tuple[bytes, bytes]:
+    """A relation and its value, from the ways in which it was observed; most were observed in one."""
+    if len(provenances) == 1:
+        edge = f"edge\0{source.hex()}\0{target.hex()}\0{edge_type}\0{provenances[0]}"
+        digest = sha256(_ONE_EDGE + sha256(edge.encode()).digest()).digest()
+    else:
+        digest = relation_digest(edge_hash(source, target, edge_type, one) for one in provenances)
+    return sha256(b"relation\0" + source + target + edge_type.encode()).digest(), digest
+
+
+_SET = tag_prefix("set")
+_EIGHT = (8).to_bytes(4, "big")
+
+
 def set_digest(root: bytes, size: int) -> bytes:
     """The value of a key that stands for a whole set: its root and how many members it has."""
-    return tagged("set", root, size.to_bytes(8, "big"))
+    return sha256(_SET + root + _EIGHT + size.to_bytes(8, "big")).digest()
 
 
 def check_part(text: str, what: str, limit: int = MAX_PART_BYTES) -> str:

@@ -343,6 +343,8 @@ def _told_from_marks(name: str) -> str:
 
 def _last_separating_dot(name: str) -> int:
     """Where the last dot outside of brackets is, -1 without one."""
+    if "<" not in name and "(" not in name:
+        return name.rfind(".")
     awaited: list[str] = []
     last = -1
     for position, character in enumerate(name):

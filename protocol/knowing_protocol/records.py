@@ -81,7 +81,8 @@ class Site(NamedTuple):
     """A place where an edge is seen, relative to a declaration of its source in that file.
 
     `declaration` counts the declarations of the source in that file by line, from 0; where there is none (module
-    level), `line` counts from the start of the file. `arity` is -1 where it is not known.
+    level), `line` counts from the start of the file. `arity` is -1 where it is not known,
+    and at most `MAX_ARITY`.
     """
 
     edge: bytes
@@ -115,6 +116,7 @@ class Records:
 
 
 MAX_TYPES = 64
+MAX_ARITY = 65_534
 _NAME = encoding.text()
 _LOCAL_KIND = encoding.one_of(*(kind.value for kind in NodeKind if kind is not NodeKind.EXTERNAL))
 

@@ -116,12 +116,22 @@ def edited(records: Records, repo: str, random: Random) -> Records:
     return new
 
 
-@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@pytest.mark.parametrize("smallest", [False, True], ids=["as shipped", "everything is large"])
+@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(seed=st.integers(0, 10**6))
 def test_an_incremental_snapshot_has_the_roots_of_a_full_one(
-    tmp_path_factory: pytest.TempPathFactory, seed: int
+    tmp_path_factory: pytest.TempPathFactory, smallest: bool, seed: int
 ) -> None:
     random = Random(seed)
+    with pytest.MonkeyPatch.context() as patch:
+        if smallest:  # trees of their own for nearly all sets and branches, and many buckets
+            patch.setattr("knowingd.snapshot.maps.LARGE_SET", 2)
+            patch.setattr("knowingd.snapshot.maps.LARGE_BRANCH", 3)
+            patch.setattr("knowingd.snapshot.trees.KEYS_IN_A_BUCKET", 1)
+        _check_increments(tmp_path_factory, seed, random)
+
+
+def _check_increments(tmp_path_factory: pytest.TempPathFactory, seed: int, random: Random) -> None:
     home = Home(tmp_path_factory.mktemp("home"))
     repo, records = generate(seed, Size(6, 60, 200))
     records.files = []
@@ -186,7 +196,7 @@ def test_fsck_finds_a_changed_row_and_repairs_what_can_be_made_again(node: Node)
     repo, records = generate(6, Size(5, 60, 200))
     node.snapshot(repo, [Changes(0, records, Records())], TOLD)
     store = node.repository(node.find(repo))
-    store.write(lambda session: session.execute("UPDATE buckets SET root = zeroblob(32) WHERE map = 'nodes'").close())
+    store.write(lambda session: session.execute("UPDATE tree_blocks SET roots = zeroblob(length(roots))").close())
     assert not node.fsck()["ok"]
     assert node.fsck(repair=True)["ok"]
     assert node.fsck()["ok"]

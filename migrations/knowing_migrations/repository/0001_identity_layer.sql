@@ -1,6 +1,6 @@
 -- The identity layer of one repository (and ref) as one origin publishes it: what the Merkle maps are made of.
--- Ids are of this database alone; hashes stand at every boundary. `layer` is 0 for source, 1 for overlay.
--- `slot` is the leading 32 bits of a row's key in its map: the buckets of cached roots are ranges of slots.
+-- Ids are of this database alone; hashes stand at every boundary and are made from identities, not kept beside them.
+-- `layer` is 0 for source, 1 for overlay.
 
 CREATE TABLE repos (
     id INTEGER PRIMARY KEY CHECK (id = 1),
@@ -17,15 +17,18 @@ CREATE TABLE packages (
 
 CREATE TABLE nodes (
     id INTEGER PRIMARY KEY,
-    slot INTEGER NOT NULL,
-    node_hash BLOB NOT NULL,
+    slot INTEGER NOT NULL, -- the leading 32 bits of the node's hash, as a signed number
     package_id INTEGER NOT NULL REFERENCES packages (id),
     name TEXT NOT NULL,
     kind INTEGER NOT NULL,
-    layers INTEGER NOT NULL DEFAULT 1, -- bit 0: in the source graph, bit 1: in the overlay; 0: in neither any more
+    layers INTEGER NOT NULL, -- bit 0: in the source graph, bit 1: in the overlay; 0: in neither any more
     deleted_at INTEGER -- when it left both; kept for events and taken away by gc
 ) STRICT;
+CREATE INDEX nodes_by_slot ON nodes (slot);
+CREATE INDEX nodes_by_package ON nodes (package_id);
+CREATE INDEX nodes_deleted ON nodes (deleted_at) WHERE deleted_at IS NOT NULL;
 
+-- The way back, from targets to sources, is the table `inbound` of the next migration.
 CREATE TABLE edges (
     source INTEGER NOT NULL,
     type INTEGER NOT NULL,
@@ -34,73 +37,73 @@ CREATE TABLE edges (
     PRIMARY KEY (source, type, target, provenance)
 ) STRICT, WITHOUT ROWID;
 
+-- An alias is `prefix` + `tail`; a tail of NULL is the last segment of the target's name, which is what most are.
+CREATE TABLE alias_prefixes (
+    id INTEGER PRIMARY KEY,
+    text TEXT NOT NULL UNIQUE
+) STRICT;
+
 CREATE TABLE aliases (
+    id INTEGER PRIMARY KEY,
     layer INTEGER NOT NULL,
-    slot INTEGER NOT NULL,
-    name TEXT NOT NULL,
+    prefix INTEGER NOT NULL REFERENCES alias_prefixes (id),
+    tail TEXT,
     target INTEGER NOT NULL,
-    claimed INTEGER NOT NULL,
-    PRIMARY KEY (layer, slot, name, target)
-) STRICT, WITHOUT ROWID;
+    claimed INTEGER NOT NULL
+) STRICT;
+CREATE INDEX aliases_by_target ON aliases (target);
 
 CREATE TABLE members (
+    id INTEGER PRIMARY KEY,
     layer INTEGER NOT NULL,
-    slot INTEGER NOT NULL,
     owner INTEGER NOT NULL,
-    name TEXT NOT NULL,
-    target INTEGER NOT NULL,
-    PRIMARY KEY (layer, slot, owner, name, target)
-) STRICT, WITHOUT ROWID;
+    name TEXT, -- NULL: the last segment of the target's name
+    target INTEGER NOT NULL
+) STRICT;
+CREATE INDEX members_by_owner ON members (owner);
+CREATE INDEX members_by_target ON members (target);
 
 CREATE TABLE facts (
     layer INTEGER NOT NULL,
     node INTEGER NOT NULL,
-    facts TEXT NOT NULL, -- canonical JSON
+    facts TEXT NOT NULL, -- JSON, what is not empty
     PRIMARY KEY (layer, node)
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE files (
+    id INTEGER PRIMARY KEY,
     layer INTEGER NOT NULL,
-    slot INTEGER NOT NULL,
     path TEXT NOT NULL,
     content_hash BLOB NOT NULL,
     attributes_root BLOB NOT NULL,
-    id INTEGER NOT NULL UNIQUE,
-    PRIMARY KEY (layer, slot, path)
-) STRICT, WITHOUT ROWID;
+    sources BLOB NOT NULL, -- ids of the nodes that have call sites there
+    UNIQUE (layer, path)
+) STRICT;
 
 CREATE TABLE declarations (
     file INTEGER NOT NULL,
+    ordinal INTEGER NOT NULL,
     node INTEGER NOT NULL,
     line INTEGER NOT NULL,
     end_line INTEGER NOT NULL,
     signature TEXT NOT NULL,
     doc TEXT NOT NULL,
-    PRIMARY KEY (file, node, line, end_line, signature, doc)
+    PRIMARY KEY (file, ordinal)
 ) STRICT, WITHOUT ROWID;
+CREATE INDEX declarations_by_node ON declarations (node);
 
--- Call sites, one row for each file and source: all sites of its edges there, packed (see store/sites.py).
+-- Call sites, one row for each source and file: all sites of its edges there, packed (see store/packing.py).
 CREATE TABLE sites (
-    file INTEGER NOT NULL,
     source INTEGER NOT NULL,
+    file INTEGER NOT NULL,
     packed BLOB NOT NULL,
-    PRIMARY KEY (file, source)
+    PRIMARY KEY (source, file)
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE coverage (
+    id INTEGER PRIMARY KEY,
     layer INTEGER NOT NULL,
-    slot INTEGER NOT NULL,
     path TEXT NOT NULL,
     reason TEXT NOT NULL,
-    PRIMARY KEY (layer, slot, path)
-) STRICT, WITHOUT ROWID;
-
-CREATE INDEX nodes_by_slot ON nodes (slot);
-CREATE INDEX nodes_by_package ON nodes (package_id) WHERE deleted_at IS NULL;
-CREATE INDEX edges_by_target ON edges (target, type, source, provenance);
-CREATE INDEX aliases_by_target ON aliases (target);
-CREATE INDEX members_by_owner ON members (owner);
-CREATE INDEX members_by_target ON members (target);
-CREATE INDEX files_by_id ON files (id);
-CREATE INDEX sites_by_source ON sites (source);
-CREATE INDEX declarations_by_node ON declarations (node);
+    UNIQUE (layer, path)
+) STRICT;

@@ -51,7 +51,7 @@ CREATE TABLE branch_events (
 ) STRICT;
 CREATE INDEX branch_events_by_sequence ON branch_events (sequence);
 
--- Caches: branches of the edges map, and what inbound, names and packages are made of.
+-- Caches: the roots of the branches of the edges map, the inbound sets, and the bucket roots of all maps.
 CREATE TABLE branches (
     layer INTEGER NOT NULL,
     package_id INTEGER NOT NULL,
@@ -60,55 +60,33 @@ CREATE TABLE branches (
     PRIMARY KEY (layer, package_id, type)
 ) STRICT, WITHOUT ROWID;
 
-CREATE TABLE package_roots (
-    layer INTEGER NOT NULL,
-    slot INTEGER NOT NULL,
-    package_id INTEGER NOT NULL,
-    root BLOB NOT NULL,
-    PRIMARY KEY (layer, slot, package_id)
-) STRICT, WITHOUT ROWID;
-
-CREATE TABLE targets (
-    layer INTEGER NOT NULL,
-    slot INTEGER NOT NULL,
+-- The relations of one type to one target: who they come from, and the value of the set where it costs to make it.
+CREATE TABLE inbound (
     target INTEGER NOT NULL,
     type INTEGER NOT NULL,
-    value BLOB NOT NULL,
-    PRIMARY KEY (layer, slot, target, type)
+    layer INTEGER NOT NULL,
+    value BLOB,   -- NULL where it is made of one or two relations
+    sources BLOB, -- source * 16 + provenance, sorted and packed; NULL where a tree of its own has them
+    PRIMARY KEY (target, type, layer)
 ) STRICT, WITHOUT ROWID;
 
-CREATE TABLE segments (
+-- A Merkle map cut into buckets by the leading bits of its keys: the named maps, and large sets of inbound and names.
+CREATE TABLE trees (
     id INTEGER PRIMARY KEY,
-    text TEXT NOT NULL UNIQUE
+    layer INTEGER NOT NULL,
+    map TEXT NOT NULL,
+    type INTEGER NOT NULL,  -- of a set: its edge type; else -1
+    subject ANY NOT NULL,   -- of a set: the id of its target, or the segment of its targets; else ''
+    bits INTEGER NOT NULL,
+    size INTEGER NOT NULL,
+    root BLOB NOT NULL,
+    tops BLOB NOT NULL,     -- the roots of its blocks
+    UNIQUE (layer, map, type, subject)
 ) STRICT;
 
-CREATE TABLE node_segments (
-    segment INTEGER NOT NULL REFERENCES segments (id),
-    node INTEGER NOT NULL,
-    PRIMARY KEY (segment, node)
-) STRICT, WITHOUT ROWID;
-
-CREATE TABLE names (
-    layer INTEGER NOT NULL,
-    slot INTEGER NOT NULL,
-    segment INTEGER NOT NULL,
-    type INTEGER NOT NULL, -- -1: names from outside that are published anew
-    PRIMARY KEY (layer, slot, segment, type)
-) STRICT, WITHOUT ROWID;
-
-CREATE TABLE maps (
-    layer INTEGER NOT NULL,
-    map TEXT NOT NULL,
-    bits INTEGER NOT NULL,
-    root BLOB NOT NULL,
-    PRIMARY KEY (layer, map)
-) STRICT, WITHOUT ROWID;
-
-CREATE TABLE buckets (
-    layer INTEGER NOT NULL,
-    map TEXT NOT NULL,
-    bucket INTEGER NOT NULL,
-    root BLOB NOT NULL,
-    entries INTEGER NOT NULL,
-    PRIMARY KEY (layer, map, bucket)
-) STRICT, WITHOUT ROWID;
+-- Sixteen buckets: their roots, and the ids of what is in each.
+CREATE TABLE tree_blocks (
+    id INTEGER PRIMARY KEY, -- tree * 2^32 + block
+    roots BLOB NOT NULL,
+    members BLOB NOT NULL
+) STRICT;
