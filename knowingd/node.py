@@ -3,28 +3,38 @@
 from __future__ import annotations
 
 import json
+import secrets
 import time
 from collections import OrderedDict
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, Final, Self
 
 from knowing_protocol.errors import InvalidNameError
 from knowing_protocol.hashing import snapshot_hash
 from knowing_protocol.history import DEFAULT_REF, Header
+from knowing_protocol.keys import KeyChain, NewEpoch, Revocation, Rotation, epoch_text, revocation_text, rotation_text
 from knowing_protocol.urls import canonical_url
 
+from knowingd import keys
 from knowingd.config import Home
-from knowingd.errors import NotFoundError, UsageError
-from knowingd.keyfile import KeyRing
+from knowingd.errors import NotFoundError, StoreError, UsageError
+from knowingd.keyfile import KeyRing, read_seed
 from knowingd.snapshot import fsck
-from knowingd.snapshot.snapshots import Origin, Told, recover, take
+from knowingd.snapshot.backup import write_backup
+from knowingd.snapshot.diff import Diff, diff
+from knowingd.snapshot.snapshots import Origin, Told, publish_again, recover, take, withdraw
 from knowingd.store.apply import Changes
+from knowingd.store.database import translated
 from knowingd.store.locks import DEFAULT_WAIT, exclusive
 from knowingd.store.nodestore import NodeStore, RosterRow
 from knowingd.store.repository import RepositoryStore
+from knowingd.store.session import SnapshotRow
 
 MAX_OPEN: Final = 32
 """How many repository databases are open at once, however many are registered."""
+DELETED_FOR: Final = 30 * 86400
+"""How many seconds a symbol that is gone stays before `gc` takes its row."""
 
 
 class Node:
@@ -33,8 +43,9 @@ class Node:
     def __init__(self, home: Home) -> None:
         """Open the node; its key and directories are made where they are missing."""
         self.home = home
-        home.path.mkdir(parents=True, exist_ok=True, mode=0o700)
-        with exclusive(home.lock("node"), "the node"):
+        with translated(home.path):
+            home.path.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with translated(home.path), exclusive(home.lock("node"), "the node"):
             self.keys = KeyRing.create(home.key)
             self.store = NodeStore(home.node_database)
         self._open: OrderedDict[int, RepositoryStore] = OrderedDict()
@@ -55,8 +66,15 @@ class Node:
     @property
     def origin(self) -> Origin:
         """The node as the writer of its log."""
-        epoch = self.store.epoch
-        return Origin(self.keys.origin, lambda text: self.keys.sign_log(text, epoch))
+        epoch, key = self.store.epoch, self.key_chain.current
+        return Origin(self.keys.origin, lambda text: self.keys.sign_log(text, epoch, key))
+
+    @property
+    def key_chain(self) -> KeyChain:
+        """Which keys the node had and has."""
+        chain = KeyChain(self.keys.first_key)
+        chain.add(self.store.key_notes(), keys.verify)
+        return chain
 
     def repository(self, row: RosterRow) -> RepositoryStore:
         """The database of a repository; the one used longest ago is closed when too many are open."""
@@ -107,14 +125,121 @@ class Node:
         for row in self.store.roster():
             if row.local:
                 with exclusive(self.home.lock(row.database), row.url):
-                    recover(self.repository(row), self.store, self.origin, int(time.time()))
+                    now = int(time.time())
+                    recover(self.repository(row), self.store, self.origin, now)
+                    publish_again(self.repository(row), self.store, self.origin, now)
+
+    def remove(self, text: str, *, purge: bool = False, wait: float = DEFAULT_WAIT) -> RosterRow:
+        """Withdraw a repository from the log and the roster; `purge` deletes its database as well."""
+        row = self.find(text)
+        with exclusive(self.home.lock(row.database), row.url, wait):
+            now = int(time.time())
+            if row.local and not self.store.held():
+                withdraw(self.store, row.url, row.ref, self.origin, now)
+            self.store.unregister(row, now)
+            store = self._open.pop(row.id, None)
+            if store is not None:
+                store.close()
+            if purge:
+                for suffix in ("", "-wal", "-shm"):
+                    self.home.repository(row.database + suffix).unlink(missing_ok=True)
+        return row
+
+    def diff(self, text: str, old: str | None = None, new: str | None = None) -> Diff:
+        """What differs between two snapshots of a repository: by default the newest two."""
+        row = self.find(text)
+        with self.repository(row).read() as session:
+            rows = [one for one in session.snapshots() if one.log_index is not None]
+            if not rows:
+                raise NotFoundError(f"{row.url} has no snapshot yet", hint="`knowing index` takes one")
+            newer = _snapshot(rows, new, rows[-1])
+            before = [one for one in rows if one.sequence < newer.sequence]
+            return diff(session, _snapshot(rows, old, before[-1] if before else newer), newer)
+
+    def gc(self, keep: int, *, wait: float = DEFAULT_WAIT) -> list[dict[str, Any]]:
+        """Keep so many snapshots of each repository openable, and give the space of the others back."""
+        found = []
+        for row in self.store.roster():
+            with exclusive(self.home.lock(row.database), row.url, wait):
+                removed = self.repository(row).collect(keep, int(time.time()) - DELETED_FOR)
+            found.append({"repo": row.url, "ref": row.ref, **removed._asdict()})
+        return found
+
+    def backup(self, target: Path, *, with_key: bool = False) -> dict[str, Any]:
+        """A consistent copy of everything, beside running writers."""
+        databases = ((row, self.repository(row).database) for row in self.store.roster())
+        return write_backup(target, self.home, self.store, self.keys, databases, with_key=with_key)
+
+    def begin_epoch(self) -> int:
+        """Begin a new log that names the last known state of the old one, with the newest snapshot of everything."""
+        epoch = self.store.epoch + 1
+        size, root = self.store.log_state()
+        text = epoch_text(NewEpoch(self.keys.origin, epoch, size, root))
+        self.store.begin_epoch(epoch, self.keys.sign_node(text, self.key_chain.current))
+        self.recover()
+        return epoch
+
+    def rotate_key(self) -> bytes:
+        """Sign with a new key from the log's present size on."""
+        with exclusive(self.home.lock("node"), "the node"):
+            old = self.key_chain.current
+            new = self.keys.add(secrets.token_bytes(32))
+            rotation = Rotation(self.keys.origin, self.store.epoch, self.store.size(), old, new)
+            # The key is on disk before the note that makes it sign; a crash between the two leaves it unused.
+            self.store.add_key_note(self.keys.sign_node(rotation_text(rotation), old, new))
+        return new
+
+    def revoke_key(self, prefix: str, size: int | None) -> bytes:
+        """Declare void what a former key signed beyond a size of the log."""
+        chain = self.key_chain
+        found = [key for key in chain.keys if key.hex().startswith(prefix)] if prefix else []
+        if len(found) != 1:
+            raise NotFoundError(f"{prefix!r} names no key of this node", hint="`knowing key show` lists them")
+        if found[0] == chain.current:
+            raise UsageError(
+                "the key that signs now cannot be revoked, because nothing could be signed any more",
+                code="key-in-use",
+                hint="run `knowing key rotate` first, then revoke the old key",
+            )
+        last = self.store.size() if size is None else size
+        revocation = Revocation(self.keys.origin, self.store.epoch, last, found[0])
+        self.store.add_key_note(self.keys.sign_node(revocation_text(revocation), chain.current))
+        return found[0]
+
+    def import_key(self, path: Path) -> bytes:
+        """Take a key from a file: the node's identity if it has signed nothing yet, else one of its own keys."""
+        seed = read_seed(path)
+        with exclusive(self.home.lock("node"), "the node"):
+            if not self.store.size() and not self.store.epoch and not self.store.roster():
+                return self.keys.replace(seed)
+            if keys.public_key_of(seed) not in self.key_chain.keys:
+                raise UsageError(
+                    "this node has signed with other keys, and this is none of them",
+                    code="foreign-key",
+                    hint="import it into an empty data directory (--home)",
+                )
+            return self.keys.add(seed)
+
+    def stats(self, text: str | None = None) -> list[dict[str, Any]]:
+        """What is in the databases, and how much room it takes."""
+        found = []
+        for row in [self.find(text)] if text else self.store.roster():
+            with self.repository(row).read() as session:
+                counts = session.statistics()
+            size = self.home.repository(row.database).stat().st_size
+            found.append({"repo": row.url, "ref": row.ref, "bytes": size, **counts})
+        return found
 
     def repositories(self) -> list[dict[str, Any]]:
         """All repositories with their newest snapshots."""
         found = []
         for row in self.store.roster():
-            with self.repository(row).read() as session:
-                last = session.last_snapshot(finished=True)
+            error = None
+            try:
+                with self.repository(row).read() as session:
+                    last = session.last_snapshot(finished=True)
+            except StoreError as problem:  # one damaged database does not hide the others
+                last, error = None, problem.message
             found.append(
                 {
                     "repo": row.url,
@@ -127,6 +252,7 @@ class Node:
                     "nodes": last.nodes if last else 0,
                     "edges": last.edges if last else 0,
                     "time": last.timestamp if last else None,
+                    "error": error,
                 }
             )
         return found
@@ -159,16 +285,35 @@ class Node:
         rows = [self.find(text)] if text else self.store.roster()
         found = []
         for row in rows:
-            store = self.repository(row)
-            check = fsck.check_repository(store)
-            if check.errors and repair:
-                with exclusive(self.home.lock(row.database), row.url):
-                    fsck.repair_repository(store)
-                check = fsck.check_repository(store)
+            try:
+                check = self._fsck(row, repair=repair)
+            except StoreError as error:
+                check = fsck.RepositoryCheck(0, 0, [f"{error.message}; {error.hint}"])
             found.append({"repo": row.url, "ref": row.ref, **check._asdict()})
         errors = self.check_log()
         return {"ok": not errors and not any(one["errors"] for one in found), "repos": found, "log": errors}
 
+    def _fsck(self, row: RosterRow, *, repair: bool) -> fsck.RepositoryCheck:
+        store = self.repository(row)
+        check = fsck.check_repository(store)
+        if check.errors and repair:
+            with exclusive(self.home.lock(row.database), row.url):
+                fsck.repair_repository(store)
+            check = fsck.check_repository(store)
+        return check
+
     def check_log(self) -> list[str]:
         """Everything that is wrong with the node's log."""
         return fsck.check_log(self.store, self.keys.first_key)
+
+
+def _snapshot(rows: Sequence[SnapshotRow], text: str | None, default: SnapshotRow) -> SnapshotRow:
+    """The snapshot that a person means: an index of the log, a commit, or the beginning of a snapshot's hash."""
+    if text is None:
+        return default
+    for row in reversed(rows):
+        if text == str(row.log_index) or (
+            len(text) >= 4 and (row.commit.startswith(text) or snapshot_hash(row.source_root).hex().startswith(text))
+        ):
+            return row
+    raise NotFoundError(f"no snapshot is called {text!r}", hint="`knowing log REPO` shows them")

@@ -22,8 +22,14 @@ COMMANDS = {
     "init": ("knowingd.cli.node:init", "Make the node's key and directories (also done on first use)."),
     "list": ("knowingd.cli.node:list_repositories", "The repositories of this node and their newest snapshots."),
     "log": ("knowingd.cli.node:log", "The snapshots of a repository, newest first, with their roots."),
+    "diff": ("knowingd.cli.history:difference", "What differs between two snapshots of a repository."),
+    "stats": ("knowingd.cli.node:stats", "What is in the databases, and how much room it takes."),
+    "remove": ("knowingd.cli.node:remove", "Take a repository off this node."),
     "fsck": ("knowingd.cli.node:check", "Check every hash, root, log entry and signature."),
-    "key": ("knowingd.cli.node:key", "The node's keys."),
+    "gc": ("knowingd.cli.history:collect", "Forget old snapshots and give their space back."),
+    "backup": ("knowingd.cli.history:backup", "A consistent copy of everything in one file."),
+    "restore": ("knowingd.cli.history:restore", "Bring a backup back."),
+    "key": ("knowingd.cli.keys:key", "The node's keys: show, rotate, revoke, import."),
     "verify": ("knowingd.cli.verify:command", "Check a proof bundle offline."),
     "demo": ("knowingd.cli.demo:command", "The whole story on a small sample: prove, verify, and refuse a forgery."),
 }
@@ -68,6 +74,14 @@ def common_options(command: _Command) -> _Command:
     ):
         command = option(command)
     return command
+
+
+def wait_option(command: _Command) -> _Command:
+    """How long a writer waits for another one."""
+    text = "Seconds to wait for another writer of the same repository."
+    return click.option("--wait", type=click.FloatRange(0), default=30.0, show_default=True, metavar="N", help=text)(
+        command
+    )
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:

@@ -1,4 +1,4 @@
-"""Commands about the node itself and its databases: `init`, `list`, `log`, `fsck`, `key`."""
+"""Commands about the node and its repositories: `init`, `list`, `log`, `fsck`, `remove`, `stats`."""
 
 from __future__ import annotations
 
@@ -8,10 +8,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 import click
-from knowing_protocol.note import format_verifier_key
 from knowing_protocol.render import visible
 
-from knowingd.cli import common_options
+from knowingd.cli import common_options, wait_option
 from knowingd.config import Home
 from knowingd.node import Node
 
@@ -69,7 +68,7 @@ def list_repositories(*, home: str | None, as_json: bool, **_common: object) -> 
                 visible((one["commit"] or "-")[:12]),
                 f"{one['nodes']:,}",
                 f"{one['edges']:,}",
-                when(one["time"]),
+                when(one["time"]) if one["error"] is None else "damaged: see `knowing fsck`",
             )
             for one in found
         )
@@ -135,23 +134,43 @@ def check(repo: str | None, *, _all: bool, repair: bool, home: str | None, as_js
     return 0 if report["ok"] else 3
 
 
-@click.group("key")
-def key() -> None:
-    """The node's keys."""
-
-
-@key.command("show")
+@click.command("remove")
+@click.argument("repo", metavar="REPO")
+@click.option(
+    "--purge", is_flag=True, help="Delete its database too; without it, `knowing add` brings it back as it was."
+)
+@wait_option
 @common_options
-def show(*, home: str | None, as_json: bool, **_common: object) -> None:
-    """The node's id, its first key (which it is named after) and the key that signs now."""
+def remove(
+    repo: str, *, purge: bool, wait: float, home: str | None, as_json: bool, quiet: bool, **_common: object
+) -> None:
+    """Take a repository off this node.
+
+    Its withdrawal is appended to the node's log, so that peers learn of it; what was signed before stays provable.
+    """
     with opened(home) as node:
-        found = {
-            "node": node.keys.origin.hex(),
-            "first_key": node.keys.first_key.hex(),
-            "current_key": node.keys.current_key.hex(),
-            "verifier_key": format_verifier_key(f"knowing/{node.keys.origin.hex()}", node.keys.current_key),
-        }
+        row = node.remove(repo, purge=purge, wait=wait)
     if as_json:
-        emit(found)
-    else:
-        table(list(found.items()))
+        emit({"repo": row.url, "ref": row.ref, "purged": purge})
+    elif not quiet:
+        click.echo(f"{visible(row.url)} removed" + (", its database deleted" if purge else ", its database kept"))
+
+
+@click.command("stats")
+@click.argument("repo", metavar="[REPO]", required=False)
+@common_options
+def stats(repo: str | None, *, home: str | None, as_json: bool, **_common: object) -> None:
+    """What is in the databases: symbols by kind, edges by type and provenance, coverage, sizes on disk."""
+    with opened(home) as node:
+        found = node.stats(repo)
+    if as_json:
+        emit({"repos": found})
+        return
+    if not found:
+        click.echo("no repositories yet")
+    for one in found:
+        click.echo(f"{visible(one['repo'])} ({visible(one['ref'])}), {one['bytes'] / 1e6:,.1f} MB")
+        rows = [(name, f"{one[name]:,}") for name in ("packages", "files", "aliases", "members", "snapshots", "events")]
+        for group in ("symbols", "edges", "provenance", "coverage"):
+            rows += [(f"{group}: {visible(name)}", f"{count:,}") for name, count in one[group].items()]
+        table([(f"  {name}", count) for name, count in rows])

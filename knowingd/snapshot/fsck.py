@@ -24,7 +24,7 @@ from knowingd.snapshot.maps import PROVENANCE_BITS, REPUBLISHED_CODE, Maps
 from knowingd.snapshot.trees import anywhere
 from knowingd.store.caches import BLOCK_BITS, NO_TYPE, Caches, TreeRow, split_roots
 from knowingd.store.codes import EDGE_TYPES, LAYER_OF_PROVENANCE, LAYERS
-from knowingd.store.nodestore import LogHashes, NodeStore
+from knowingd.store.nodestore import NodeStore
 from knowingd.store.packing import unpack_ids
 from knowingd.store.records import read_records
 from knowingd.store.repository import RepositoryStore
@@ -172,33 +172,29 @@ def repair_repository(store: RepositoryStore) -> None:
 
 def check_log(node: NodeStore, first_key: bytes) -> list[str]:
     """Make the log again: leaves, hashes, rosters, checkpoints and their signatures."""
-    errors: list[str] = []
-    epoch = node.epoch
+    errors = node.integrity_errors()
+    if errors:
+        return errors
     log = tlog.Log()
     headers = []
     chain = KeyChain(first_key)
-    with node.database.read() as connection:
-        errors += [text for (text,) in connection.execute("PRAGMA integrity_check") if text != "ok"]
-        chain.add((note for (note,) in connection.execute("SELECT note FROM key_notes ORDER BY id")), keys.verify)
-        rows = connection.execute(
-            "SELECT log_index, header FROM log_entries WHERE epoch = ? ORDER BY log_index", (epoch,)
-        ).fetchall()
-        for position, (index, text) in enumerate(rows):
-            header = header_from_json(parse_json(text.encode(), MAX_HEADER_BYTES), f"entry {index}")
-            headers.append(header)
-            log.append(header.leaf)
-            if header.index != index or index != position:
-                errors.append(f"log entry {index} says that it is {header.index}")
-        hashes = LogHashes(connection, epoch)
-        for index, header in enumerate(headers):
-            if hashes.read(0, index) != header.leaf:
-                errors.append(f"log entry {index} has another hash than the log kept for it")
-        if headers and tlog.root_from(hashes, len(headers)) != log.root():
-            errors.append("the log's kept hashes do not lead to its root")
-        if headers and roster_map(headers).root != headers[-1].roster:
-            errors.append("the roster of the last entry is not that of the log")
-        for size, text in connection.execute("SELECT size, note FROM checkpoints WHERE epoch = ?", (epoch,)):
-            errors += _checkpoint_errors(size, text, log, chain, epoch)
+    chain.add(node.key_notes(), keys.verify)
+    for position, (index, text) in enumerate(node.entries()):
+        header = header_from_json(parse_json(text.encode(), MAX_HEADER_BYTES), f"entry {index}")
+        headers.append(header)
+        log.append(header.leaf)
+        if header.index != index or index != position:
+            errors.append(f"log entry {index} says that it is {header.index}")
+    leaves, root = node.kept_hashes(len(headers))
+    for index, (header, leaf) in enumerate(zip(headers, leaves, strict=True)):
+        if leaf != header.leaf:
+            errors.append(f"log entry {index} has another hash than the log kept for it")
+    if root != log.root():
+        errors.append("the log's kept hashes do not lead to its root")
+    if headers and roster_map(headers).root != headers[-1].roster:
+        errors.append("the roster of the last entry is not that of the log")
+    for size, text in node.checkpoints():
+        errors += _checkpoint_errors(size, text, log, chain, node.epoch)
     return errors
 
 

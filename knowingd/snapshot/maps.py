@@ -20,6 +20,7 @@ from knowingd.snapshot.trees import Content, Entries, Trees, Within, anywhere
 from knowingd.store.apply import Touched
 from knowingd.store.caches import Caches, InboundRow
 from knowingd.store.codes import EDGE_TYPES, LAYER_OF_PROVENANCE, PROVENANCES
+from knowingd.store.history import BranchEvent, put_branch_event
 from knowingd.store.packing import pack_ids, unpack_ids
 from knowingd.store.session import Session, slot_of
 
@@ -370,10 +371,7 @@ class Maps:
                 self.caches.put_branches([(self.layer, package, edge_type, root)])
             old = before.get((package, edge_type))
             if with_events and root != old:
-                self.session.execute(
-                    "INSERT INTO branch_events VALUES (?, ?, ?, ?, ?, ?)",
-                    (sequence, self.layer, package, edge_type, old, root),
-                )
+                put_branch_event(self.session, sequence, BranchEvent(self.layer, package, edge_type, old, root))
             touched.note("edges", slot_of(graph.package_key(self._package_names[package])), package)
 
     def _branch_contents(self, package: int, types: set[int]) -> dict[tuple[int, int], Items]:

@@ -11,8 +11,11 @@ is served of a snapshot that is pending.
 
 from __future__ import annotations
 
+import gc
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from typing import NamedTuple
 
 from knowing_protocol.encoding import canonical_json
@@ -48,12 +51,56 @@ def take(
 ) -> Header | None:
     """Apply changes and append the snapshot they lead to; None where the same commit has the same roots already."""
     recover(store, node, origin, now)
-    if not store.write(lambda session: _commit(session, changes, told, now, node.epoch)):
-        return None
+    again = node.head(store.url, store.ref) is None  # withdrawn, or a new epoch: say it anew even if nothing changed
+    with paused_collection():
+        if not store.write(lambda session: _commit(session, changes, told, now, node.epoch, again=again)):
+            return None
     return recover(store, node, origin, now)
 
 
-def _commit(session: Session, changes: Sequence[Changes], told: Told, now: int, epoch: int) -> bool:
+@contextmanager
+def paused_collection() -> Iterator[None]:
+    """Millions of small tuples that all live until the end are no work for the garbage collector."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
+def withdraw(node: NodeStore, url: str, ref: str, origin: Origin, now: int) -> Header | None:
+    """Append that a repository is no longer published; None where it is not. Its own database need not be readable."""
+    if node.head(url, ref) is None:
+        return None
+    last = node.headers(url, ref)[-1]
+    header = replace(
+        last,
+        generation=last.generation + 1,
+        previous=last.index,
+        commit="",
+        branch="",
+        source=None,
+        overlay=None,
+        nodes=0,
+        edges=0,
+        coverage={},
+        submitter="",
+    )
+    return node.append(header, origin.id, now, origin.sign)
+
+
+def publish_again(store: RepositoryStore, node: NodeStore, origin: Origin, now: int) -> Header | None:
+    """Append the newest snapshot to a log that does not have it, as after the beginning of an epoch."""
+    with store.read() as session:
+        last = session.last_snapshot(finished=True)
+    if last is None or node.head(store.url, store.ref) is not None:
+        return None
+    return take(store, node, origin, [], Told(last.commit, last.branch, last.extractor, last.submitter), now)
+
+
+def _commit(session: Session, changes: Sequence[Changes], told: Told, now: int, epoch: int, *, again: bool) -> bool:
     last = session.last_snapshot()
     sequence = 1 if last is None else last.sequence + 1
     applier = Applier(session, now, sequence, with_events=last is not None)
@@ -64,7 +111,8 @@ def _commit(session: Session, changes: Sequence[Changes], told: Told, now: int, 
         for layer in LAYERS
     }
     graph_roots = [graph_map(roots[layer]).root for layer in LAYERS]
-    if last is not None and (last.commit, last.source_root, last.overlay_root) == (told.commit, *graph_roots):
+    same = last is not None and (last.commit, last.source_root, last.overlay_root) == (told.commit, *graph_roots)
+    if same and not again:
         return False
     counts = [session.count(layer) for layer in LAYERS]
     session.add_snapshot(
@@ -101,7 +149,7 @@ def recover(store: RepositoryStore, node: NodeStore, origin: Origin, now: int) -
         return None
     known = node.headers(store.url, store.ref)
     header = known[-1] if known else None
-    if not _is_of(header, pending, before):
+    if not _is_of(header, pending, before, node.epoch):
         header = node.append(
             Header(
                 index=0,
@@ -126,17 +174,19 @@ def recover(store: RepositoryStore, node: NodeStore, origin: Origin, now: int) -
             origin.sign,
         )
     assert header is not None
-    index = header.index
-    store.write(lambda session: session.finish_snapshot(pending.sequence, index))
+    index, epoch = header.index, node.epoch
+    store.write(lambda session: session.finish_snapshot(pending.sequence, epoch, index))
     return header
 
 
-def _is_of(header: Header | None, pending: SnapshotRow, before: SnapshotRow | None) -> bool:
+def _is_of(header: Header | None, pending: SnapshotRow, before: SnapshotRow | None, epoch: int) -> bool:
     """Whether the newest header of a repository was already appended for the pending snapshot.
 
     An equal header is not enough, because a revert repeats roots: it must also follow the last one known to be ours.
     """
-    if header is None or (before is not None and before.log_index is not None and header.index <= before.log_index):
+    if header is None or header.source is None:
+        return False
+    if before is not None and (before.epoch, before.log_index or 0) >= (epoch, header.index):
         return False
     stated = (header.commit, header.source, header.overlay)
     return stated == (pending.commit, pending.source_root, pending.overlay_root)

@@ -15,8 +15,19 @@ from typing import Any
 from knowing_protocol.errors import InvalidNameError
 from knowing_protocol.graph import file_attributes, member_key, path_key
 from knowing_protocol.hashing import NodeId, external_hash, node_hash
-from knowing_protocol.records import MAX_ARITY, Alias, Facts, File, Member, Records, canonical_facts, facts_to_json
+from knowing_protocol.records import (
+    MAX_ARITY,
+    Alias,
+    Facts,
+    File,
+    Member,
+    Records,
+    canonical_facts,
+    facts_from_json,
+    facts_to_json,
+)
 
+from knowingd.store import search
 from knowingd.store.codes import EDGE_TYPE_CODES, KIND_CODES, LAYER_OF_PROVENANCE, PROVENANCE_CODES
 from knowingd.store.packing import PlainSite, pack_ids, pack_sites, unpack_ids
 from knowingd.store.session import EdgeRow, Session, insert, signed_slot, slot_of, tail_of
@@ -61,6 +72,7 @@ class Applier:
         self._names: dict[int, str] = {}
         self._events: list[tuple[int, int, str, int, str]] = []
         self._fresh = self._next_id("nodes") == 1
+        self._searchable: set[int] | None = None if self._fresh else set()  # nodes whose search row is stale; None: all
 
     def apply(self, changes: Changes) -> None:
         """Removals first, so that a record which moved is there afterwards."""
@@ -68,7 +80,13 @@ class Applier:
         self._add(changes)
         insert(self.session, "INSERT INTO events", self._events)
         self._events = []
-        self._fresh = False
+        search.refresh(self.session, self._searchable)
+        self._fresh, self._searchable = False, set()
+
+    def _stale(self, *nodes: int) -> None:
+        """The search rows of nodes are to be made again."""
+        if self._searchable is not None:
+            self._searchable.update(nodes)
 
     # Ids
 
@@ -89,7 +107,7 @@ class Applier:
     def _text_id(self, table: str, known: dict[str, int], text: str) -> int:
         found = known.get(text)
         if found is None:
-            found = known[text] = len(known) + 1
+            found = known[text] = self._next_id(table)
             self.session.execute(f"INSERT INTO {table} VALUES (?, ?)", (found, text))
         return found
 
@@ -132,6 +150,7 @@ class Applier:
                 self.session.remember(known, key, node)
                 next_id += 1
             if not fresh:
+                self._stale(known)
                 touched.note("nodes", slot_of(key), known)
                 self._event(1, "node", layer, [known])
         insert(self.session, "INSERT INTO nodes", rows)
@@ -195,6 +214,7 @@ class Applier:
         for row in list(self.session.aliases_of(layer, [target])):
             if row.name == name:
                 self.session.execute("DELETE FROM aliases WHERE id = ?", (row.id,))
+                self._event(0, "alias", layer, [name, target, int(row.claimed)])
                 self.touched[layer].note("aliases", slot_of(external_hash(name)), row.id)
 
     def _add_members(self, layer: int, members: Iterable[Member]) -> None:
@@ -217,6 +237,7 @@ class Applier:
         for row in list(self.session.members_of(layer, [owner])):
             if (row.name, row.target) == (name, target):
                 self.session.execute("DELETE FROM members WHERE id = ?", (row.id,))
+                self._event(0, "member", layer, [owner, name, target])
                 slot = slot_of(member_key(self.session.node(owner).hash, name))
                 self.touched[layer].note("members", slot, row.id)
 
@@ -224,6 +245,8 @@ class Applier:
         rows = []
         for key, found in facts.items():
             node = self._id(key)
+            for _, old in [] if self._fresh else list(self.session.facts(layer, [node])):
+                self._event(0, "facts", layer, [node, _facts_text(facts_from_json(old, "facts"))])
             rows.append((layer, node, _facts_text(found)))
             self.touched[layer].note("facts", slot_of(key), node)
             self._event(1, "facts", layer, [node, rows[-1][2]])
@@ -238,10 +261,12 @@ class Applier:
             old = None if self._fresh else self.session.file_named(layer, file.path)
             if old is not None:
                 self._drop_file_rows(old.id)
+                self._event(0, "file", layer, [old.path, old.content.hex(), old.attributes.hex()])
             file_id = old.id if old is not None else next_id
             next_id += old is None
             for ordinal, (node, *rest) in enumerate(sorted(set(file.declarations))):
                 declarations.append((file_id, ordinal, self._id(node), *rest))
+                self._stale(declarations[-1][2])
             packed = self._sites(file, edges)
             sites += ((source, file_id, pack_sites(found)) for source, found in packed.items())
             root = file_attributes(file).root
@@ -269,6 +294,7 @@ class Applier:
         return packed
 
     def _drop_file_rows(self, file_id: int) -> None:
+        self._stale(*(row.node for row in self.session.declarations_in(file_id)))
         self.session.execute("DELETE FROM declarations WHERE file = ?", (file_id,))
         sources = unpack_ids(self.session.sources_in(file_id))
         self.session.executemany(
@@ -290,20 +316,17 @@ class Applier:
             self._drop_alias(layer, alias.name, target)
             touched.note("alias_of", slot_of(alias.target), target)
             touched.named.add(target)
-            self._event(0, "alias", layer, [alias.name, target, int(alias.claimed)])
         for member in removed.members:
             owner, target = self._id(member.owner), self._id(member.target)
             self._drop_member(layer, owner, member.name, target)
             touched.note("alias_of", slot_of(member.target), target)
             touched.named.add(target)
-            self._event(0, "member", layer, [owner, member.name, target])
         for key, facts in removed.facts.items():
             execute("DELETE FROM facts WHERE layer = ? AND node = ?", (layer, self._id(key)))
             touched.note("facts", slot_of(key), self._id(key))
             self._event(0, "facts", layer, [self._id(key), _facts_text(facts)])
-        for path, reason in removed.coverage.items():
+        for path in removed.coverage:
             self._drop_coverage(layer, path)
-            self._event(0, "coverage", layer, [path, reason.value])
         for file in removed.files:
             row = self.session.file_named(layer, file.path)
             if row is not None:
@@ -315,10 +338,11 @@ class Applier:
 
     def _drop_coverage(self, layer: int, path: str) -> None:
         row = self.session.execute(
-            "DELETE FROM coverage WHERE layer = ? AND path = ? RETURNING id", (layer, path)
+            "DELETE FROM coverage WHERE layer = ? AND path = ? RETURNING id, reason", (layer, path)
         ).fetchone()
         if row is not None:
             self.touched[layer].note("coverage", slot_of(path_key(path)), row[0])
+            self._event(0, "coverage", layer, [path, row[1]])
 
     def _remove_nodes(self, layer: int, nodes: Iterable[NodeId]) -> None:
         """Nodes stay as rows, marked, because events refer to them; gc takes them away later."""
@@ -328,6 +352,7 @@ class Applier:
             self.session.execute("UPDATE nodes SET layers = layers & ~? WHERE id = ?", (1 << layer, node_id))
             self.session.execute("UPDATE nodes SET deleted_at = ? WHERE id = ? AND layers = 0", (self.now, node_id))
             self._ids.pop(key, None)
+            self._stale(node_id)
             self.touched[layer].note("nodes", slot_of(key), node_id)
             self._event(0, "node", layer, [node_id])
 

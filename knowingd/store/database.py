@@ -134,6 +134,17 @@ class Database:
                 connection.execute("PRAGMA query_only = ON")
                 connection.execute("BEGIN")
 
+    def give_back(self) -> int:
+        """Return free pages to the disk; how many there were."""
+
+        def job(connection: sqlite3.Connection) -> int:
+            (free,) = connection.execute("PRAGMA freelist_count").fetchone()
+            connection.execute("PRAGMA incremental_vacuum").fetchall()
+            found: int = free
+            return found
+
+        return self.write(job)
+
     def close(self) -> None:
         """End the writer after its last job, and close every connection."""
         with self._start_lock:

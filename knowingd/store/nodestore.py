@@ -49,6 +49,19 @@ def database_name(url: str, ref: str, origin: bytes) -> str:
     return f"{readable}-{unique}.db"
 
 
+HELD = "signing_held"
+
+
+def _refuse_held(connection: sqlite3.Connection) -> None:
+    row = connection.execute("SELECT value FROM settings WHERE key = ?", (HELD,)).fetchone()
+    if row is not None:
+        raise StoreError(
+            f"this node signs nothing: {row[0]}",
+            code="signing-held",
+            hint="sync with a peer that has its newest log, or run `knowing restore --new-epoch`",
+        )
+
+
 class LogHashes:
     """The log's complete subtrees, read from the database: the kernel's `HashReader`."""
 
@@ -135,8 +148,10 @@ class NodeStore:
     def append(self, header: Header, origin: bytes, now: int, sign: Sign) -> Header:
         """Append a header; its index and roster are filled in here, and the checkpoint over it is signed."""
         epoch = self.epoch
+        now = max(now, self._last_time())  # a clock that was set back must not make history run backwards
 
         def job(connection: sqlite3.Connection) -> Header:
+            _refuse_held(connection)
             (size,) = connection.execute("SELECT count(*) FROM log_entries WHERE epoch = ?", (epoch,)).fetchone()
             heads = {
                 (url, ref): digest for url, ref, digest in connection.execute("SELECT repo_url, ref, digest FROM heads")
@@ -164,6 +179,96 @@ class NodeStore:
             return entry
 
         return self.database.write(job)
+
+    def _last_time(self) -> int:
+        with self.database.read() as connection:
+            row = connection.execute(
+                "SELECT json_extract(header, '$.time') FROM log_entries ORDER BY epoch DESC, log_index DESC LIMIT 1"
+            ).fetchone()
+        return row[0] if row else 0
+
+    def head(self, url: str, ref: str) -> int | None:
+        """The index of the newest header of a repository that was not withdrawn since."""
+        with self.database.read() as connection:
+            row = connection.execute(
+                "SELECT log_index FROM heads WHERE repo_url = ? AND ref = ?", (url, ref)
+            ).fetchone()
+        return row[0] if row else None
+
+    # Keys and epochs
+
+    def key_notes(self) -> list[str]:
+        """Rotations and revocations, oldest first."""
+        with self.database.read() as connection:
+            return [note for (note,) in connection.execute("SELECT note FROM key_notes ORDER BY id")]
+
+    def add_key_note(self, note: str) -> None:
+        """Keep a rotation or revocation; from here on it decides which key signs."""
+        self.database.write(
+            lambda connection: connection.execute("INSERT INTO key_notes (note) VALUES (?)", (note,)).close()
+        )
+
+    def hold(self, reason: str) -> None:
+        """Sign nothing from here on, until an epoch begins or the newest log is recovered."""
+        self.set_setting(HELD, reason)
+
+    def held(self) -> str:
+        """Why nothing is signed; empty where nothing stands against it."""
+        return self.setting(HELD)
+
+    def become_replicas(self, origin: bytes) -> None:
+        """The repositories of an origin whose key is not here are kept, but no longer written."""
+
+        def job(connection: sqlite3.Connection) -> None:
+            connection.execute("UPDATE roster SET local = 0, path = NULL WHERE origin = ?", (origin,))
+            connection.execute("DELETE FROM settings WHERE key IN (?, 'epoch')", (HELD,))
+            for table in ("heads", "log_entries", "log_hashes", "checkpoints", "key_notes", "epochs"):
+                connection.execute(f"DELETE FROM {table}")  # a log is its key's
+
+        self.database.write(job)
+
+    def begin_epoch(self, epoch: int, note: str) -> None:
+        """Begin a log anew: no repository has a head in it yet."""
+
+        def job(connection: sqlite3.Connection) -> None:
+            connection.execute("INSERT INTO epochs VALUES (?, ?)", (epoch, note))
+            connection.execute("INSERT OR REPLACE INTO settings VALUES ('epoch', ?)", (str(epoch),))
+            connection.execute("DELETE FROM settings WHERE key = ?", (HELD,))
+            connection.execute("DELETE FROM heads")
+
+        self.database.write(job)
+
+    def log_state(self) -> tuple[int, bytes]:
+        """Size and root of the log."""
+        epoch, size = self.epoch, self.size()
+        with self.database.read() as connection:
+            return size, tlog.root_from(LogHashes(connection, epoch), size) if size else tlog.EMPTY_ROOT
+
+    def checkpoints(self) -> list[tuple[int, str]]:
+        """Sizes and signed checkpoints of this epoch."""
+        with self.database.read() as connection:
+            return connection.execute(
+                "SELECT size, note FROM checkpoints WHERE epoch = ? ORDER BY size", (self.epoch,)
+            ).fetchall()
+
+    def entries(self) -> list[tuple[int, str]]:
+        """Indices and headers of this epoch as they are kept."""
+        with self.database.read() as connection:
+            return connection.execute(
+                "SELECT log_index, header FROM log_entries WHERE epoch = ? ORDER BY log_index", (self.epoch,)
+            ).fetchall()
+
+    def kept_hashes(self, size: int) -> tuple[list[bytes], bytes]:
+        """The kept hashes of all leaves, and the root that the kept hashes lead to."""
+        with self.database.read() as connection:
+            hashes = LogHashes(connection, self.epoch)
+            leaves = [hashes.read(0, index) for index in range(size)]
+            return leaves, tlog.root_from(hashes, size) if size else tlog.EMPTY_ROOT
+
+    def integrity_errors(self) -> list[str]:
+        """What SQLite itself finds wrong."""
+        with self.database.read() as connection:
+            return [text for (text,) in connection.execute("PRAGMA integrity_check") if text != "ok"]
 
     def size(self) -> int:
         """How many entries the log has."""

@@ -11,6 +11,7 @@ from knowing_protocol.hashing import repo_hash
 
 from knowingd.errors import StoreError
 from knowingd.store.database import Database
+from knowingd.store.history import Removed, prune
 from knowingd.store.session import Session
 
 T = TypeVar("T")
@@ -52,6 +53,11 @@ class RepositoryStore:
     def write(self, job: Callable[[Session], T]) -> T:
         """Run a job in one transaction of the writer."""
         return self.database.write(lambda connection: job(Session(connection)))
+
+    def collect(self, keep: int, deleted_before: int) -> Removed:
+        """Prune history and give free pages back to the disk."""
+        removed = self.write(lambda session: prune(session, keep, deleted_before))
+        return removed._replace(pages=self.database.give_back())
 
     def close(self) -> None:
         """Close every connection."""

@@ -16,7 +16,7 @@ from knowing_protocol.hashing import NodeId, node_hash
 from knowing_protocol.records import Facts, facts_to_json
 from knowing_protocol.vocabulary import NodeKind
 
-from knowingd.store.codes import KINDS, PROVENANCES_OF_LAYER
+from knowingd.store.codes import EDGE_TYPES, KINDS, PROVENANCES, PROVENANCES_OF_LAYER
 
 SLOT_BITS = 32
 BATCH = 500  # values of one IN list
@@ -341,9 +341,35 @@ class Session:
         """Add a snapshot."""
         self.execute(f"INSERT INTO snapshots VALUES ({', '.join('?' * len(row))})", row)
 
-    def finish_snapshot(self, sequence: int, log_index: int) -> None:
+    def finish_snapshot(self, sequence: int, epoch: int, log_index: int) -> None:
         """Give a snapshot the index that the node's log gave it."""
-        self.execute("UPDATE snapshots SET log_index = ? WHERE sequence = ?", (log_index, sequence))
+        self.execute("UPDATE snapshots SET epoch = ?, log_index = ? WHERE sequence = ?", (epoch, log_index, sequence))
+
+    def statistics(self) -> dict[str, Any]:
+        """Counts of what is in the graphs, for people."""
+        kinds = dict(self.execute("SELECT kind, count(*) FROM nodes WHERE layers > 0 GROUP BY kind"))
+        types = dict(self.execute("SELECT type, count(*) FROM edges GROUP BY type"))
+        how = dict(self.execute("SELECT provenance, count(*) FROM edges GROUP BY provenance"))
+        counted = {
+            name: self.execute(f"SELECT count(*) FROM {table}").fetchone()[0]
+            for name, table in (
+                ("packages", "packages"),
+                ("files", "files"),
+                ("aliases", "aliases"),
+                ("members", "members"),
+            )
+        }
+        return {
+            **counted,
+            "symbols": {KINDS[kind]: count for kind, count in sorted(kinds.items())},
+            "edges": {EDGE_TYPES[code]: count for code, count in sorted(types.items())},
+            "provenance": {PROVENANCES[code]: count for code, count in sorted(how.items())},
+            "coverage": self.coverage_counts(),
+            "snapshots": self.execute("SELECT count(*) FROM snapshots").fetchone()[0],
+            "events": self.execute(
+                "SELECT (SELECT count(*) FROM events) + (SELECT count(*) FROM edge_events)"
+            ).fetchone()[0],
+        }
 
     def integrity_errors(self) -> list[str]:
         """What SQLite itself finds wrong."""

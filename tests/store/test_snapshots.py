@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -17,10 +16,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from knowing_protocol.graph import Graph
-from knowing_protocol.hashing import NodeId, node_hash
-from knowing_protocol.records import Alias, Edge, Facts, LocalType, Member, Records
+from knowing_protocol.records import Records
 from knowing_protocol.section import EMPTY_GRAPH_ROOT
-from knowing_protocol.vocabulary import Coverage
+from support.changes import difference, edited
 from support.generated import Size, generate
 
 from knowingd.config import Home
@@ -36,23 +34,6 @@ TOLD = Told("1" * 40, "main", bytes(32))
 def node(tmp_path: Path) -> Iterator[Node]:
     with Node(Home(tmp_path / "home")) as found:
         yield found
-
-
-def difference(old: Records, new: Records) -> Changes:
-    """What turns one set of records into another."""
-
-    def minus(a: Records, b: Records) -> Records:
-        return Records(
-            nodes=sorted(set(a.nodes) - set(b.nodes)),
-            edges=sorted(set(a.edges) - set(b.edges)),
-            aliases=sorted(set(a.aliases) - set(b.aliases)),
-            members=sorted(set(a.members) - set(b.members)),
-            facts={key: facts for key, facts in a.facts.items() if b.facts.get(key) != facts},
-            files=[file for file in a.files if file not in b.files],
-            coverage={path: reason for path, reason in a.coverage.items() if b.coverage.get(path) != reason},
-        )
-
-    return Changes(0, minus(new, old), minus(old, new))
 
 
 def test_roots_of_a_first_snapshot_are_those_of_the_kernel(node: Node) -> None:
@@ -79,41 +60,6 @@ def test_records_read_back_are_the_records_written(node: Node) -> None:
     assert {file.path: sorted(file.sites) for file in back.files} == {
         file.path: sorted(file.sites) for file in records.files
     }
-
-
-def edited(records: Records, repo: str, random: Random) -> Records:
-    """A repository after somebody worked on it: symbols, calls, names and facts come and go."""
-    new = replace(records, edges=list(records.edges), nodes=list(records.nodes), facts=dict(records.facts))
-    local = [node for node in new.nodes if node.repo]
-    gone = set(random.sample(new.edges, min(len(new.edges), random.randrange(1, 12))))
-    new.edges = [edge for edge in new.edges if edge not in gone]
-    fresh = NodeId(repo, random.choice(local).package, f"fresh_{random.randrange(10**6)}", "function")
-    outside = NodeId("", "", f"python://lib{random.randrange(9)}.x.get", "external")
-    new.nodes += [one for one in (fresh, outside) if one not in new.nodes]
-    for target in (random.choice(local), outside):
-        kind = random.choice(["calls", "references", "imports"])
-        new.edges.append(
-            Edge(node_hash(*fresh), node_hash(*target), kind, random.choice(["ast_resolved", "ast_inferred"]))
-        )
-    new.aliases = [
-        *(alias for alias in records.aliases if random.random() > 0.02 or alias.name.count(".") == 0),
-        Alias("python://own", node_hash(*fresh), claimed=True),
-        Alias(f"python://own.{random.choice('abc')}", node_hash(*random.choice([fresh, outside])), claimed=True),
-    ]
-    owner = random.choice(local)
-    new.members = [
-        *(member for member in records.members if random.random() > 0.02),
-        Member(node_hash(*owner), random.choice(["get", "other"]), node_hash(*random.choice([fresh, outside]))),
-    ]
-    new.facts[node_hash(*fresh)] = Facts(returns=(LocalType(*owner[1:]),))
-    new.facts = {key: facts for key, facts in new.facts.items() if random.random() > 0.02}
-    new.files = [file for file in records.files if not file.sites][:3]
-    new.coverage = {f"x{random.randrange(4)}.py": random.choice(list(Coverage))}
-    used = {edge.source for edge in new.edges} | {edge.target for edge in new.edges} | set(new.facts)
-    used |= {alias.target for alias in new.aliases} | {key for one in new.members for key in (one.owner, one.target)}
-    used |= {declaration.node for file in new.files for declaration in file.declarations}
-    new.nodes = [one for one in dict.fromkeys(new.nodes) if node_hash(*one) in used or random.random() > 0.1]
-    return new
 
 
 @pytest.mark.parametrize("smallest", [False, True], ids=["as shipped", "everything is large"])
@@ -184,7 +130,7 @@ def test_nothing_in_the_metadata_or_search_layers_changes_a_root(node: Node) -> 
         )
         execute("INSERT INTO route_symbols VALUES ('s', 'r', x'00', 'http', 1)")
         execute("INSERT INTO embeddings VALUES (x'00', 'm', x'00', 1)")
-        execute("INSERT INTO nodes_fts_content VALUES (1, 'a', 'b', 'c', 'd', 'e', 'f')")
+        execute("INSERT OR REPLACE INTO nodes_fts_content VALUES (1, 'a', 'b', 'c', 'd', 'e', 'f')")
         execute("INSERT INTO nodes_fts (nodes_fts) VALUES ('rebuild')")
 
     store.write(scribble)
@@ -259,40 +205,6 @@ with Node(Home(Path(sys.argv[1]))) as node:
         header = node.snapshot(repo, first, Told(f"{step:040}", "main", bytes(32)))
         print(header.index if header else -1, flush=True)
 """
-
-
-def test_killed_at_any_moment_nothing_acknowledged_is_lost_and_no_index_is_signed_twice(tmp_path: Path) -> None:
-    random = Random(11)
-    root = Path(__file__).parents[2]
-    acknowledged: dict[int, str] = {}
-    notes: dict[int, str] = {}
-    for attempt in range(12):
-        writer = subprocess.Popen(
-            [sys.executable, "-c", WRITER, str(tmp_path / "home"), str(attempt * 1000), str(root / "tests")],
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        assert writer.stdout is not None
-        lines = [writer.stdout.readline()]
-        time.sleep(random.uniform(0, 0.15))
-        os.kill(writer.pid, signal.SIGKILL)
-        lines += writer.stdout.readlines()
-        writer.wait()
-        writer.stdout.close()
-        with Node(Home(tmp_path / "home")) as node:
-            node.recover()
-            report = node.fsck()
-            assert report["ok"], report
-            headers = {header.index: header for header in node.store.headers()}
-            for index in (int(line) for line in lines if line.strip() and line.endswith("\n")):
-                assert index in headers
-            for index, header in headers.items():
-                assert acknowledged.setdefault(index, header.leaf.hex()) == header.leaf.hex()
-            with node.store.database.read() as connection:
-                for size, note in connection.execute("SELECT size, note FROM checkpoints"):
-                    assert notes.setdefault(size, note) == note
-            assert len(node.log("repo-9")) == len(headers)
-    assert len(acknowledged) > 12
 
 
 def test_two_processes_at_once_lose_no_update(tmp_path: Path) -> None:

@@ -59,6 +59,12 @@ CREATE TABLE key_notes (
     note TEXT NOT NULL UNIQUE
 ) STRICT;
 
+-- The notes that begin epochs; the first needs none.
+CREATE TABLE epochs (
+    epoch INTEGER PRIMARY KEY,
+    note TEXT NOT NULL
+) STRICT;
+
 CREATE TABLE peers (
     id INTEGER PRIMARY KEY,
     origin BLOB NOT NULL UNIQUE,

@@ -1,9 +1,9 @@
--- Snapshots, their history, and the caches that make the next one cost what changed. Everything here but `snapshots`,
--- `branch_events` and `events` can be made again from the identity layer, and `fsck` does.
+-- Snapshots, their history, and the caches that make the next one cost what changed. All but snapshots and events can
+-- be made again from the identity layer, and `fsck --repair` does.
 
 CREATE TABLE snapshots (
     sequence INTEGER PRIMARY KEY, -- of this database; the log index follows once the node's log has it
-    log_index INTEGER UNIQUE,     -- NULL only between the commit here and the append to the log
+    log_index INTEGER,            -- NULL only between the commit here and the append to the log
     epoch INTEGER NOT NULL,
     commit_hash TEXT NOT NULL,
     branch TEXT NOT NULL,
@@ -17,7 +17,8 @@ CREATE TABLE snapshots (
     submitter TEXT NOT NULL,
     timestamp INTEGER NOT NULL,
     map_roots TEXT NOT NULL,      -- the roots of the named maps of both graphs, JSON
-    pruned INTEGER NOT NULL DEFAULT 0 -- 1: its events are gone, it can be named but not opened
+    pruned INTEGER NOT NULL,      -- 1: its events are gone, it can be named but not opened
+    UNIQUE (epoch, log_index)
 ) STRICT;
 
 -- What a snapshot changed, for deltas and for opening the ones before it. The first snapshot has no events.
