@@ -23,13 +23,13 @@ from knowingd.keyfile import KeyRing, read_seed
 from knowingd.snapshot import fsck
 from knowingd.snapshot.backup import write_backup
 from knowingd.snapshot.diff import Diff, diff
+from knowingd.snapshot.fsck import RepositoryCheck
 from knowingd.snapshot.snapshots import Origin, Told, publish_again, recover, take, withdraw
-from knowingd.store.apply import Changes
 from knowingd.store.database import translated
 from knowingd.store.locks import DEFAULT_WAIT, exclusive
 from knowingd.store.nodestore import NodeStore, RosterRow
 from knowingd.store.repository import RepositoryStore
-from knowingd.store.session import SnapshotRow
+from knowingd.store.rows import Changes, SnapshotRow
 
 MAX_OPEN: Final = 32
 """How many repository databases are open at once, however many are registered."""
@@ -288,12 +288,12 @@ class Node:
             try:
                 check = self._fsck(row, repair=repair)
             except StoreError as error:
-                check = fsck.RepositoryCheck(0, 0, [f"{error.message}; {error.hint}"])
+                check = RepositoryCheck(0, 0, [f"{error.message}; {error.hint}"])
             found.append({"repo": row.url, "ref": row.ref, **check._asdict()})
         errors = self.check_log()
         return {"ok": not errors and not any(one["errors"] for one in found), "repos": found, "log": errors}
 
-    def _fsck(self, row: RosterRow, *, repair: bool) -> fsck.RepositoryCheck:
+    def _fsck(self, row: RosterRow, *, repair: bool) -> RepositoryCheck:
         store = self.repository(row)
         check = fsck.check_repository(store)
         if check.errors and repair:

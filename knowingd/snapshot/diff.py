@@ -13,9 +13,9 @@ from knowing_protocol.hashing import NodeId
 from knowing_protocol.vocabulary import SOURCE_PROVENANCES, EdgeType
 
 from knowingd.errors import NotFoundError
-from knowingd.store import history
 from knowingd.store.codes import EDGE_TYPES, PROVENANCES
-from knowingd.store.session import EdgeRow, Session, SnapshotRow
+from knowingd.store.interface import GraphSession
+from knowingd.store.rows import EdgeRow, SnapshotRow
 
 STRUCTURE = frozenset(
     one.value
@@ -83,7 +83,7 @@ class Diff:
         return "runtime_drift" if self.drifted else "metadata_only"
 
 
-def diff(session: Session, old: SnapshotRow, new: SnapshotRow) -> Diff:
+def diff(session: GraphSession, old: SnapshotRow, new: SnapshotRow) -> Diff:
     """What differs between two snapshots that are kept."""
     for row in (old, new):
         if row.pruned:
@@ -103,9 +103,9 @@ def diff(session: Session, old: SnapshotRow, new: SnapshotRow) -> Diff:
     return found
 
 
-def _branches(session: Session, first: int, last: int, found: Diff) -> None:
+def _branches(session: GraphSession, first: int, last: int, found: Diff) -> None:
     ends: dict[tuple[int, int, int], tuple[bytes | None, bytes | None]] = {}
-    for event in history.branch_events(session, first, last):
+    for event in session.branch_events(first, last):
         key = (event.layer, event.package, event.type)
         ends[key] = (ends[key][0] if key in ends else event.before, event.after)
     names = session.packages()
@@ -121,9 +121,9 @@ def _net(states: dict[Any, tuple[bool, bool]], key: Any, *, added: bool) -> None
     states[key] = (states[key][0] if key in states else not added, added)
 
 
-def _edges(session: Session, first: int, last: int, found: Diff, *, forward: bool) -> None:
+def _edges(session: GraphSession, first: int, last: int, found: Diff, *, forward: bool) -> None:
     states: dict[EdgeRow, tuple[bool, bool]] = {}
-    for added, row in history.edge_events(session, first, last):
+    for added, row in session.edge_events(first, last):
         _net(states, row, added=added)
     changed = {row: after for row, (before, after) in states.items() if before != after}
     nodes = session.load_nodes({one for row in changed for one in (row.source, row.target)})
@@ -136,9 +136,9 @@ def _edges(session: Session, first: int, last: int, found: Diff, *, forward: boo
         part.sort(key=lambda one: (one.source, one.target, one.type, one.provenance))
 
 
-def _others(session: Session, first: int, last: int, found: Diff, *, forward: bool) -> None:
+def _others(session: GraphSession, first: int, last: int, found: Diff, *, forward: bool) -> None:
     states: dict[tuple[int, str, str], tuple[str | None, str | None]] = {}
-    for event in history.events(session, first, last):
+    for event in session.events(first, last):
         identity, value = _identity(event.kind, event.body)
         key = (event.layer, event.kind, identity)
         before = states[key][0] if key in states else (None if event.added else value)

@@ -22,13 +22,13 @@ from knowing_protocol.note import check_note, parse_checkpoint, parse_note
 from knowingd import keys
 from knowingd.snapshot.maps import PROVENANCE_BITS, REPUBLISHED_CODE, Maps
 from knowingd.snapshot.trees import anywhere
-from knowingd.store.caches import BLOCK_BITS, NO_TYPE, Caches, TreeRow, split_roots
+from knowingd.store.caches import split_roots
 from knowingd.store.codes import EDGE_TYPES, LAYER_OF_PROVENANCE, LAYERS
+from knowingd.store.interface import GraphCaches, GraphSession, GraphStore
 from knowingd.store.nodestore import NodeStore
 from knowingd.store.packing import unpack_ids
 from knowingd.store.records import read_records
-from knowingd.store.repository import RepositoryStore
-from knowingd.store.session import Session, signed_slot
+from knowingd.store.rows import BLOCK_BITS, NO_TYPE, TreeRow, signed_slot
 
 MAX_HEADER_BYTES = 1 << 20
 
@@ -41,7 +41,7 @@ class RepositoryCheck(NamedTuple):
     errors: list[str]
 
 
-def check_repository(store: RepositoryStore) -> RepositoryCheck:
+def check_repository(store: GraphStore) -> RepositoryCheck:
     """Make everything in a repository's database again and compare."""
     with store.read() as session:
         errors = session.integrity_errors()
@@ -71,9 +71,9 @@ def check_repository(store: RepositoryStore) -> RepositoryCheck:
     return RepositoryCheck(nodes, edges, errors)
 
 
-def _cache_errors(session: Session, layer: int, graph: Graph) -> Iterator[str]:
+def _cache_errors(session: GraphSession, layer: int, graph: Graph) -> Iterator[str]:
     """Where the kept roots, buckets and inbound sets of a graph differ from the graph."""
-    caches = Caches(session)
+    caches = session.caches
     trees = caches.trees(layer)
     if not trees:
         return
@@ -104,7 +104,7 @@ def _cache_errors(session: Session, layer: int, graph: Graph) -> Iterator[str]:
                 yield f"kept members of {_tree_name(tree)} are wrong"
 
 
-def _branch_errors(session: Session, caches: Caches, layer: int, graph: Graph) -> Iterator[str]:
+def _branch_errors(session: GraphSession, caches: GraphCaches, layer: int, graph: Graph) -> Iterator[str]:
     packages = session.packages()
     kept = {(packages[package], EDGE_TYPES[code]): root for package, code, root in caches.branches(layer)}
     made = {
@@ -116,7 +116,7 @@ def _branch_errors(session: Session, caches: Caches, layer: int, graph: Graph) -
         yield f"kept root of the branch {package} / {edge_type} is wrong"
 
 
-def _inbound_sets(session: Session, layer: int) -> dict[tuple[int, int], set[int]]:
+def _inbound_sets(session: GraphSession, layer: int) -> dict[tuple[int, int], set[int]]:
     found: dict[tuple[int, int], set[int]] = defaultdict(set)
     for edge in session.edges():
         if LAYER_OF_PROVENANCE[edge.provenance] == layer:
@@ -128,7 +128,7 @@ def _tree_name(tree: TreeRow) -> str:
     return f"the map {tree.map}" if tree.type == NO_TYPE else f"a {tree.map} of {tree.size}"
 
 
-def _tree_of(session: Session, tree: TreeRow, graph: Graph) -> MerkleMap | None:
+def _tree_of(session: GraphSession, tree: TreeRow, graph: Graph) -> MerkleMap | None:
     """The map of the kernel's graph that a kept tree stands for."""
     if tree.map in graph.maps:
         return graph.maps[tree.map]
@@ -142,7 +142,7 @@ def _tree_of(session: Session, tree: TreeRow, graph: Graph) -> MerkleMap | None:
     return found[0] if found is not None and found[1] == tree.size else None
 
 
-def _wrong_buckets(caches: Caches, tree: TreeRow, found: MerkleMap) -> bool:
+def _wrong_buckets(caches: GraphCaches, tree: TreeRow, found: MerkleMap) -> bool:
     block_bits = max(0, tree.bits - BLOCK_BITS)
     empty = empty_hash(found.level)
 
@@ -159,11 +159,11 @@ def _wrong_buckets(caches: Caches, tree: TreeRow, found: MerkleMap) -> bool:
     return False
 
 
-def repair_repository(store: RepositoryStore) -> None:
+def repair_repository(store: GraphStore) -> None:
     """Make all caches of a repository again from its records."""
 
-    def job(session: Session) -> None:
-        Caches(session).drop()
+    def job(session: GraphSession) -> None:
+        session.caches.drop()
         for layer in LAYERS:
             Maps(session, layer).build_all()
 

@@ -17,12 +17,10 @@ from knowing_protocol.graph import Level, RenamedMember
 from knowing_protocol.hashing import external_hash, relation_entry, relation_hash, set_digest, tagged
 
 from knowingd.snapshot.trees import Content, Entries, Trees, Within, anywhere
-from knowingd.store.apply import Touched
-from knowingd.store.caches import Caches, InboundRow
 from knowingd.store.codes import EDGE_TYPES, LAYER_OF_PROVENANCE, PROVENANCES
-from knowingd.store.history import BranchEvent, put_branch_event
+from knowingd.store.interface import GraphSession
 from knowingd.store.packing import pack_ids, unpack_ids
-from knowingd.store.session import Session, slot_of
+from knowingd.store.rows import BranchEvent, InboundRow, Touched, slot_of
 
 LARGE_SET = 64
 LARGE_BRANCH = 1024
@@ -49,12 +47,12 @@ def code_of(edge_type: int, target: int) -> int:
 class Maps:
     """The maps of one graph in one transaction."""
 
-    def __init__(self, session: Session, layer: int, *, read_only: bool = False) -> None:
+    def __init__(self, session: GraphSession, layer: int, *, read_only: bool = False) -> None:
         """`read_only` makes contents without using or making trees for large sets."""
         self.session = session
         self.layer = layer
         self.read_only = read_only
-        self.caches = Caches(session)
+        self.caches = session.caches
         self.trees = Trees(self.caches, layer)
         self._segments: dict[int, frozenset[str]] = {}
         self._values: dict[int, bytes | None] = {}  # code of an inbound set to its value, as this update left it
@@ -371,7 +369,7 @@ class Maps:
                 self.caches.put_branches([(self.layer, package, edge_type, root)])
             old = before.get((package, edge_type))
             if with_events and root != old:
-                put_branch_event(self.session, sequence, BranchEvent(self.layer, package, edge_type, old, root))
+                self.session.put_branch_event(sequence, BranchEvent(self.layer, package, edge_type, old, root))
             touched.note("edges", slot_of(graph.package_key(self._package_names[package])), package)
 
     def _branch_contents(self, package: int, types: set[int]) -> dict[tuple[int, int], Items]:

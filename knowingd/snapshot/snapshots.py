@@ -22,12 +22,12 @@ from knowing_protocol.encoding import canonical_json
 from knowing_protocol.graph import graph_map
 from knowing_protocol.history import Header
 
+from knowingd.snapshot.cachekeys import forget_stale
 from knowingd.snapshot.maps import Maps
-from knowingd.store.apply import Applier, Changes
 from knowingd.store.codes import LAYERS, OVERLAY, SOURCE
+from knowingd.store.interface import GraphSession, GraphStore
 from knowingd.store.nodestore import NodeStore, Sign
-from knowingd.store.repository import RepositoryStore
-from knowingd.store.session import Session, SnapshotRow
+from knowingd.store.rows import Changes, SnapshotRow
 
 
 class Origin(NamedTuple):
@@ -47,7 +47,7 @@ class Told(NamedTuple):
 
 
 def take(
-    store: RepositoryStore, node: NodeStore, origin: Origin, changes: Sequence[Changes], told: Told, now: int
+    store: GraphStore, node: NodeStore, origin: Origin, changes: Sequence[Changes], told: Told, now: int
 ) -> Header | None:
     """Apply changes and append the snapshot they lead to; None where the same commit has the same roots already."""
     recover(store, node, origin, now)
@@ -71,7 +71,7 @@ def paused_collection() -> Iterator[None]:
 
 
 def withdraw(node: NodeStore, url: str, ref: str, origin: Origin, now: int) -> Header | None:
-    """Append that a repository is no longer published; None where it is not. Its own database need not be readable."""
+    """Append that a repository is no longer published; None where it is not. Its database need not be readable."""
     if node.head(url, ref) is None:
         return None
     last = node.headers(url, ref)[-1]
@@ -91,7 +91,7 @@ def withdraw(node: NodeStore, url: str, ref: str, origin: Origin, now: int) -> H
     return node.append(header, origin.id, now, origin.sign)
 
 
-def publish_again(store: RepositoryStore, node: NodeStore, origin: Origin, now: int) -> Header | None:
+def publish_again(store: GraphStore, node: NodeStore, origin: Origin, now: int) -> Header | None:
     """Append the newest snapshot to a log that does not have it, as after the beginning of an epoch."""
     with store.read() as session:
         last = session.last_snapshot(finished=True)
@@ -100,16 +100,17 @@ def publish_again(store: RepositoryStore, node: NodeStore, origin: Origin, now: 
     return take(store, node, origin, [], Told(last.commit, last.branch, last.extractor, last.submitter), now)
 
 
-def _commit(session: Session, changes: Sequence[Changes], told: Told, now: int, epoch: int, *, again: bool) -> bool:
+def _commit(
+    session: GraphSession, changes: Sequence[Changes], told: Told, now: int, epoch: int, *, again: bool
+) -> bool:
     last = session.last_snapshot()
     sequence = 1 if last is None else last.sequence + 1
-    applier = Applier(session, now, sequence, with_events=last is not None)
-    for one in changes:
-        applier.apply(one)
+    touched = session.apply(changes, now, sequence, with_events=last is not None)
     roots = {
-        layer: Maps(session, layer).update(applier.touched[layer], sequence=sequence, with_events=last is not None)
+        layer: Maps(session, layer).update(touched[layer], sequence=sequence, with_events=last is not None)
         for layer in LAYERS
     }
+    forget_stale(session)
     graph_roots = [graph_map(roots[layer]).root for layer in LAYERS]
     same = last is not None and (last.commit, last.source_root, last.overlay_root) == (told.commit, *graph_roots)
     if same and not again:
@@ -140,7 +141,7 @@ def _commit(session: Session, changes: Sequence[Changes], told: Told, now: int, 
     return True
 
 
-def recover(store: RepositoryStore, node: NodeStore, origin: Origin, now: int) -> Header | None:
+def recover(store: GraphStore, node: NodeStore, origin: Origin, now: int) -> Header | None:
     """Finish a snapshot that has no index yet; the header it got, or None where none was pending."""
     with store.read() as session:
         pending = session.pending_snapshot()

@@ -13,8 +13,9 @@ from typing import Any, NamedTuple
 
 from knowing_protocol.critbit import bucket_roots, build, build_top, empty_hash
 
-from knowingd.store.caches import BLOCK_BITS, NO_TYPE, Caches, TreeRow, join_roots, split_roots
-from knowingd.store.session import SLOT_BITS, slot_of
+from knowingd.store.caches import join_roots, split_roots
+from knowingd.store.interface import GraphCaches
+from knowingd.store.rows import BLOCK_BITS, NO_TYPE, SLOT_BITS, TreeRow, slot_of
 
 KEYS_IN_A_BUCKET = 16
 BUCKETS_IN_A_BLOCK = 1 << BLOCK_BITS
@@ -60,7 +61,7 @@ def top_root(level: int, roots: Mapping[int, bytes], bits: int) -> bytes:
 class Trees:
     """The kept trees of one graph."""
 
-    def __init__(self, caches: Caches, layer: int) -> None:
+    def __init__(self, caches: GraphCaches, layer: int) -> None:
         self.caches = caches
         self.layer = layer
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 from knowing_protocol.errors import InvalidNameError
@@ -30,31 +29,10 @@ from knowing_protocol.records import (
 from knowingd.store import search
 from knowingd.store.codes import EDGE_TYPE_CODES, KIND_CODES, LAYER_OF_PROVENANCE, PROVENANCE_CODES
 from knowingd.store.packing import PlainSite, pack_ids, pack_sites, unpack_ids
-from knowingd.store.session import EdgeRow, Session, insert, signed_slot, slot_of, tail_of
+from knowingd.store.rows import Changes, EdgeRow, Touched, signed_slot, slot_of
+from knowingd.store.session import Session, insert, tail_of
 
 _SEPARATORS = ".#:/"
-
-
-@dataclass(slots=True)
-class Touched:
-    """What one graph's maps must look at again."""
-
-    relations: set[tuple[int, int, int]] = field(default_factory=set)  # source, edge type, target
-    named: set[int] = field(default_factory=set)  # targets of aliases and members
-    members: dict[str, set[tuple[int, int]]] = field(default_factory=lambda: defaultdict(set))  # map to (slot, id)
-
-    def note(self, name: str, slot: int, member: int) -> None:
-        """Something came, changed or went in a map."""
-        self.members[name].add((slot, member))
-
-
-@dataclass(frozen=True, slots=True)
-class Changes:
-    """What to add to and to remove from one graph of a repository."""
-
-    layer: int
-    added: Records
-    removed: Records
 
 
 class Applier:

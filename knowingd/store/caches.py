@@ -5,37 +5,14 @@ from a peer, and dropped and made again at will.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
-from knowingd.store.packing import pack_buckets, unpack_buckets
+from knowingd.store.codes import LAYER_OF_PROVENANCE
+from knowingd.store.packing import pack_buckets, unpack_buckets, unpack_ids
+from knowingd.store.rows import BLOCK_BITS, NO_TYPE, InboundRow, TreeRow
 from knowingd.store.session import Session, insert
 
 HASH = 32
-BLOCK_BITS = 4
-NO_TYPE = -1
-
-
-class TreeRow(NamedTuple):
-    """A Merkle map cut into buckets."""
-
-    id: int
-    layer: int
-    map: str
-    type: int
-    subject: Any
-    bits: int
-    size: int
-    root: bytes
-    tops: bytes
-
-
-class InboundRow(NamedTuple):
-    """The relations of one type to one target."""
-
-    target: int
-    type: int
-    value: bytes | None
-    sources: bytes | None
 
 
 class Caches:
@@ -80,6 +57,22 @@ class Caches:
             (target, edge_type, layer),
         ).fetchone()
         return InboundRow(*row) if row else None
+
+    def sources(self, layer: int, edge_type: int, target: int) -> list[int]:
+        """Where the relations of one type to a target come from: source * 16 + provenance."""
+        row = self.inbound_of(layer, edge_type, target)
+        if row is None:
+            return []
+        if row.sources is not None:
+            return unpack_ids(row.sources)
+        tree = self.tree(layer, "inbound-set", edge_type, target)
+        sources = self.members(tree.id) if tree is not None else ()
+        return [
+            source << 4 | provenance
+            for source in sources
+            for provenance in self.session.provenances(source, edge_type, target)
+            if LAYER_OF_PROVENANCE[provenance] == layer
+        ]
 
     def put_inbound(self, layer: int, rows: Iterable[InboundRow]) -> None:
         """Keep inbound sets."""

@@ -8,38 +8,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import Any, NamedTuple
 
-from knowingd.store.session import EdgeRow, Session
-
-
-class Event(NamedTuple):
-    """Something that came (`added`) or went."""
-
-    added: bool
-    kind: str
-    layer: int
-    body: list[Any]
-
-
-class BranchEvent(NamedTuple):
-    """A branch of the edges map before and after a snapshot."""
-
-    layer: int
-    package: int
-    type: int
-    before: bytes | None
-    after: bytes | None
-
-
-class Removed(NamedTuple):
-    """What a collection took away."""
-
-    snapshots: int
-    events: int
-    nodes: int
-    packages: int
-    pages: int
+from knowingd.store.rows import BranchEvent, EdgeRow, Event, Removed
+from knowingd.store.session import Session
 
 
 def edge_events(session: Session, after: int, upto: int) -> Iterator[tuple[bool, EdgeRow]]:

@@ -9,11 +9,12 @@ from knowing_protocol.records import Alias, Declaration, Edge, File, Member, Rec
 from knowing_protocol.vocabulary import Coverage
 
 from knowingd.store.codes import EDGE_TYPES, LAYER_OF_PROVENANCE, PROVENANCES
+from knowingd.store.interface import GraphSession
 from knowingd.store.packing import unpack_ids, unpack_sites
-from knowingd.store.session import FileRow, NodeRow, Session
+from knowingd.store.rows import FileRow, NodeRow
 
 
-def read_records(session: Session, layer: int) -> Records:
+def read_records(session: GraphSession, layer: int) -> Records:
     """All records of one graph."""
     nodes = session.load_nodes(None)
     return Records(
@@ -31,7 +32,7 @@ def read_records(session: Session, layer: int) -> Records:
     )
 
 
-def read_file(session: Session, row: FileRow, nodes: Mapping[int, NodeRow]) -> File:
+def read_file(session: GraphSession, row: FileRow, nodes: Mapping[int, NodeRow]) -> File:
     """One file with its declarations and call sites."""
     declarations = tuple(
         Declaration(nodes[one.node].hash, one.line, one.end_line, one.signature, one.doc)

@@ -2,19 +2,70 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path
 from typing import TypeVar
 
 from knowing_protocol.hashing import repo_hash
 
 from knowingd.errors import StoreError
+from knowingd.store import history, search
+from knowingd.store.apply import Applier
+from knowingd.store.caches import Caches
+from knowingd.store.codes import LAYERS
 from knowingd.store.database import Database
-from knowingd.store.history import Removed, prune
+from knowingd.store.rows import BranchEvent, Changes, EdgeRow, Event, Hit, Removed, Touched
 from knowingd.store.session import Session
 
 T = TypeVar("T")
+
+
+class RepositorySession(Session):
+    """Everything that one transaction offers: rows, caches, history, search and writing."""
+
+    @cached_property
+    def caches(self) -> Caches:
+        """The kept roots."""
+        return Caches(self)
+
+    def apply(
+        self, changes: Iterable[Changes], now: int, sequence: int, *, with_events: bool
+    ) -> tuple[Touched, Touched]:
+        """Write changes; what the maps of both graphs must look at again."""
+        applier = Applier(self, now, sequence, with_events=with_events)
+        for one in changes:
+            applier.apply(one)
+        return applier.touched
+
+    def edges_to(self, target: int, edge_type: int) -> list[EdgeRow]:
+        """The edges of one type to a target, of both graphs."""
+        return [
+            EdgeRow(code >> 4, edge_type, target, code & 15)
+            for layer in LAYERS
+            for code in self.caches.sources(layer, edge_type, target)
+        ]
+
+    def search(self, text: str, limit: int, kinds: Collection[str] = ()) -> list[Hit]:
+        """Symbols that fit a text, best first."""
+        return search.find(self, text, limit, kinds)
+
+    def edge_events(self, after: int, upto: int) -> Iterator[tuple[bool, EdgeRow]]:
+        """Edges that came and went between two snapshots."""
+        return history.edge_events(self, after, upto)
+
+    def events(self, after: int, upto: int) -> Iterator[Event]:
+        """Everything else that came and went."""
+        return history.events(self, after, upto)
+
+    def branch_events(self, after: int, upto: int) -> Iterator[BranchEvent]:
+        """Branches whose roots changed."""
+        return history.branch_events(self, after, upto)
+
+    def put_branch_event(self, sequence: int, event: BranchEvent) -> None:
+        """Keep what root a branch had before a snapshot, and after it."""
+        history.put_branch_event(self, sequence, event)
 
 
 class RepositoryStore:
@@ -45,19 +96,23 @@ class RepositoryStore:
             )
 
     @contextmanager
-    def read(self) -> Iterator[Session]:
+    def read(self) -> Iterator[RepositorySession]:
         """One consistent state, for as long as it is held."""
         with self.database.read() as connection:
-            yield Session(connection)
+            yield RepositorySession(connection)
 
-    def write(self, job: Callable[[Session], T]) -> T:
+    def write(self, job: Callable[[RepositorySession], T]) -> T:
         """Run a job in one transaction of the writer."""
-        return self.database.write(lambda connection: job(Session(connection)))
+        return self.database.write(lambda connection: job(RepositorySession(connection)))
 
     def collect(self, keep: int, deleted_before: int) -> Removed:
         """Prune history and give free pages back to the disk."""
-        removed = self.write(lambda session: prune(session, keep, deleted_before))
+        removed = self.write(lambda session: history.prune(session, keep, deleted_before))
         return removed._replace(pages=self.database.give_back())
+
+    def backup_to(self, target: Path) -> None:
+        """A consistent copy beside running writers."""
+        self.database.backup_to(target)
 
     def close(self) -> None:
         """Close every connection."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator
-from typing import NamedTuple
 
 from knowingd.store.codes import KIND_CODES, KINDS
+from knowingd.store.rows import Hit
 from knowingd.store.session import Session, insert, tail_of
 
 _WEIGHTS = "10.0, 5.0, 3.0, 1.0, 4.0, 3.0"  # symbol_name, concepts, qualified_name, signature, file_path, doc
@@ -15,14 +15,6 @@ _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_A-Za-z]+")
 _TERM = re.compile(r"\w+")
 MAX_DOC = 1000
 MAX_TERMS = 32
-
-
-class Hit(NamedTuple):
-    """A symbol that a search found; the lower the score, the better."""
-
-    node: int
-    kind: str
-    score: float
 
 
 def words_of(name: str) -> list[str]:

@@ -8,108 +8,32 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any
 
 from knowing_protocol.hashing import NodeId, node_hash
 from knowing_protocol.records import Facts, facts_to_json
 from knowing_protocol.vocabulary import NodeKind
 
 from knowingd.store.codes import EDGE_TYPES, KINDS, PROVENANCES, PROVENANCES_OF_LAYER
+from knowingd.store.rows import (
+    AliasRow,
+    DeclarationRow,
+    EdgeRow,
+    FileRow,
+    MemberRow,
+    NodeRow,
+    SnapshotRow,
+    signed_slot,
+)
 
-SLOT_BITS = 32
 BATCH = 500  # values of one IN list
-
-
-def slot_of(key: bytes) -> int:
-    """The leading 32 bits of a key."""
-    return int.from_bytes(key[:4], "big")
-
-
-def signed_slot(key: bytes) -> int:
-    """The same as SQLite keeps it: four bytes instead of six."""
-    return int.from_bytes(key[:4], "big", signed=True)
 
 
 def tail_of(name: str) -> str:
     """What follows the last dot of a name."""
     return name.rpartition(".")[2]
-
-
-class NodeRow(NamedTuple):
-    """A node with its id and hash."""
-
-    id: int
-    hash: bytes
-    node: NodeId
-
-
-class EdgeRow(NamedTuple):
-    """An edge by ids."""
-
-    source: int
-    type: int
-    target: int
-    provenance: int
-
-
-class AliasRow(NamedTuple):
-    """An alias: its name, and the node it leads to."""
-
-    id: int
-    name: str
-    target: int
-    claimed: bool
-
-
-class MemberRow(NamedTuple):
-    """A member of an owner."""
-
-    id: int
-    owner: int
-    name: str
-    target: int
-
-
-class FileRow(NamedTuple):
-    """A file without what is in it."""
-
-    id: int
-    path: str
-    content: bytes
-    attributes: bytes
-
-
-class DeclarationRow(NamedTuple):
-    """A place where a node is declared."""
-
-    node: int
-    line: int
-    end_line: int
-    signature: str
-    doc: str
-
-
-class SnapshotRow(NamedTuple):
-    """A snapshot as the repository's database knows it."""
-
-    sequence: int
-    log_index: int | None
-    epoch: int
-    commit: str
-    branch: str
-    generation: int
-    source_root: bytes
-    overlay_root: bytes
-    nodes: int
-    edges: int
-    coverage: str
-    extractor: bytes
-    submitter: str
-    timestamp: int
-    map_roots: str
-    pruned: int
 
 
 class Session:
@@ -318,6 +242,25 @@ class Session:
     def coverage_counts(self) -> dict[str, int]:
         """How many files the graphs do not fully speak for, by reason."""
         return dict(self.execute("SELECT reason, count(*) FROM coverage GROUP BY reason ORDER BY reason"))
+
+    # Notes: metadata that changes no root
+
+    def note(self, key: str) -> str | None:
+        """What was noted of this repository under a key."""
+        row = self.execute("SELECT value FROM graph_notes WHERE object_hash = x'' AND key = ?", (key,)).fetchone()
+        return row[0] if row else None
+
+    def put_note(self, key: str, value: str, now: int) -> None:
+        """Note something of this repository."""
+        self.execute("INSERT OR REPLACE INTO graph_notes VALUES (x'', ?, ?, ?)", (key, value, now))
+
+    def drop_notes(self, keep: Callable[[str], bool], prefix: str) -> None:
+        """Drop the notes under keys that begin with a prefix, but for those to keep."""
+        rows = self.execute(
+            "SELECT key FROM graph_notes WHERE object_hash = x'' AND substr(key, 1, length(?1)) = ?1", (prefix,)
+        ).fetchall()
+        gone = [(key,) for (key,) in rows if not keep(key)]
+        self.executemany("DELETE FROM graph_notes WHERE object_hash = x'' AND key = ?", gone)
 
     # Snapshots
 

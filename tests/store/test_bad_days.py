@@ -21,8 +21,8 @@ from knowingd.config import Home
 from knowingd.errors import KnowingError, StoreError
 from knowingd.node import MAX_OPEN, Node
 from knowingd.snapshot.snapshots import Told
-from knowingd.store.apply import Changes
 from knowingd.store.database import APPLICATION_ID, Database
+from knowingd.store.rows import Changes
 
 TOLD = Told("1" * 40, "main", bytes(32))
 ROOT = Path(__file__).parents[2]
@@ -234,7 +234,7 @@ from knowing_protocol.records import Records
 from knowingd.config import Home
 from knowingd.node import Node
 from knowingd.snapshot.snapshots import Told
-from knowingd.store.apply import Changes
+from knowingd.store.rows import Changes
 from knowingd.store.database import Database
 from support.generated import Size, generate
 home = Path(sys.argv[1])

@@ -26,7 +26,7 @@ from knowingd.node import Node
 from knowingd.snapshot.backup import restore_backup
 from knowingd.snapshot.diff import EdgeChange
 from knowingd.snapshot.snapshots import Told
-from knowingd.store.apply import Changes
+from knowingd.store.rows import Changes
 
 TOLD = Told("1" * 40, "main", bytes(32))
 

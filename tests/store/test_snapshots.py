@@ -24,8 +24,8 @@ from support.generated import Size, generate
 from knowingd.config import Home
 from knowingd.node import Node
 from knowingd.snapshot.snapshots import Told
-from knowingd.store.apply import Changes
 from knowingd.store.records import read_records
+from knowingd.store.rows import Changes
 
 TOLD = Told("1" * 40, "main", bytes(32))
 
@@ -193,7 +193,7 @@ from knowing_protocol.records import Records
 from knowingd.config import Home
 from knowingd.node import Node
 from knowingd.snapshot.snapshots import Told
-from knowingd.store.apply import Changes
+from knowingd.store.rows import Changes
 from support.generated import Size, generate
 repo, records = generate(9, Size(5, 80, 300))
 records.files = []

@@ -1,0 +1,181 @@
+"""What a store gives and takes: plain values, whatever database is behind it."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple
+
+from knowing_protocol.hashing import NodeId
+from knowing_protocol.records import Records
+
+SLOT_BITS: Final = 32
+BLOCK_BITS: Final = 4
+NO_TYPE: Final = -1
+
+
+def slot_of(key: bytes) -> int:
+    """The leading 32 bits of a key."""
+    return int.from_bytes(key[:4], "big")
+
+
+def signed_slot(key: bytes) -> int:
+    """The same as SQLite keeps it: four bytes instead of six."""
+    return int.from_bytes(key[:4], "big", signed=True)
+
+
+class NodeRow(NamedTuple):
+    """A node with its id and hash."""
+
+    id: int
+    hash: bytes
+    node: NodeId
+
+
+class EdgeRow(NamedTuple):
+    """An edge by ids."""
+
+    source: int
+    type: int
+    target: int
+    provenance: int
+
+
+class AliasRow(NamedTuple):
+    """An alias: its name, and the node it leads to."""
+
+    id: int
+    name: str
+    target: int
+    claimed: bool
+
+
+class MemberRow(NamedTuple):
+    """A member of an owner."""
+
+    id: int
+    owner: int
+    name: str
+    target: int
+
+
+class FileRow(NamedTuple):
+    """A file without what is in it."""
+
+    id: int
+    path: str
+    content: bytes
+    attributes: bytes
+
+
+class DeclarationRow(NamedTuple):
+    """A place where a node is declared."""
+
+    node: int
+    line: int
+    end_line: int
+    signature: str
+    doc: str
+
+
+class SnapshotRow(NamedTuple):
+    """A snapshot as the repository's database knows it."""
+
+    sequence: int
+    log_index: int | None
+    epoch: int
+    commit: str
+    branch: str
+    generation: int
+    source_root: bytes
+    overlay_root: bytes
+    nodes: int
+    edges: int
+    coverage: str
+    extractor: bytes
+    submitter: str
+    timestamp: int
+    map_roots: str
+    pruned: int
+
+
+class TreeRow(NamedTuple):
+    """A Merkle map cut into buckets."""
+
+    id: int
+    layer: int
+    map: str
+    type: int
+    subject: Any
+    bits: int
+    size: int
+    root: bytes
+    tops: bytes
+
+
+class InboundRow(NamedTuple):
+    """The relations of one type to one target."""
+
+    target: int
+    type: int
+    value: bytes | None
+    sources: bytes | None
+
+
+class Event(NamedTuple):
+    """Something that came (`added`) or went."""
+
+    added: bool
+    kind: str
+    layer: int
+    body: list[Any]
+
+
+class BranchEvent(NamedTuple):
+    """A branch of the edges map before and after a snapshot."""
+
+    layer: int
+    package: int
+    type: int
+    before: bytes | None
+    after: bytes | None
+
+
+class Removed(NamedTuple):
+    """What a collection took away."""
+
+    snapshots: int
+    events: int
+    nodes: int
+    packages: int
+    pages: int
+
+
+class Hit(NamedTuple):
+    """A symbol that a search found; the lower the score, the better."""
+
+    node: int
+    kind: str
+    score: float
+
+
+@dataclass(slots=True)
+class Touched:
+    """What one graph's maps must look at again."""
+
+    relations: set[tuple[int, int, int]] = field(default_factory=set)  # source, edge type, target
+    named: set[int] = field(default_factory=set)  # targets of aliases and members
+    members: dict[str, set[tuple[int, int]]] = field(default_factory=lambda: defaultdict(set))  # map to (slot, id)
+
+    def note(self, name: str, slot: int, member: int) -> None:
+        """Something came, changed or went in a map."""
+        self.members[name].add((slot, member))
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """What to add to and to remove from one graph of a repository."""
+
+    layer: int
+    added: Records
+    removed: Records
