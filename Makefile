@@ -37,7 +37,7 @@ vectors-check: $(STAMP)
 	$(BIN)/python protocol/vectors/generate.py --check
 
 bench: $(STAMP)
-	$(BIN)/python tests/bench/run.py $(if $(WRITE),--write)
+	$(BIN)/python tests/bench/run.py $(if $(WRITE),--write) $(ONLY)
 
 lock: $(STAMP)
 	$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-header --upgrade \

@@ -7,7 +7,7 @@ went. What came and went again in between is not a difference.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from knowing_protocol.hashing import NodeId
 from knowing_protocol.vocabulary import SOURCE_PROVENANCES, EdgeType
@@ -42,8 +42,7 @@ STRUCTURE = frozenset(
 """Edge types that say how code is built, not what it does."""
 
 
-@dataclass(frozen=True, slots=True)
-class EdgeChange:
+class EdgeChange(NamedTuple):
     """An edge that came or went."""
 
     source: NodeId
@@ -126,14 +125,12 @@ def _edges(session: GraphSession, first: int, last: int, found: Diff, *, forward
     for added, row in session.edge_events(first, last):
         _net(states, row, added=added)
     changed = {row: after for row, (before, after) in states.items() if before != after}
-    nodes = session.load_nodes({one for row in changed for one in (row.source, row.target)})
+    nodes = session.identities({one for row in changed for one in (row.source, row.target)})
     for row, came in changed.items():
-        change = EdgeChange(
-            nodes[row.source].node, nodes[row.target].node, EDGE_TYPES[row.type], PROVENANCES[row.provenance]
-        )
+        change = EdgeChange(nodes[row.source], nodes[row.target], EDGE_TYPES[row.type], PROVENANCES[row.provenance])
         (found.edges_added if came == forward else found.edges_removed).append(change)
-    for part in (found.edges_added, found.edges_removed):
-        part.sort(key=lambda one: (one.source, one.target, one.type, one.provenance))
+    found.edges_added.sort()
+    found.edges_removed.sort()
 
 
 def _others(session: GraphSession, first: int, last: int, found: Diff, *, forward: bool) -> None:

@@ -110,6 +110,8 @@ def _commit(
         layer: Maps(session, layer).update(touched[layer], sequence=sequence, with_events=last is not None)
         for layer in LAYERS
     }
+    for one in touched:
+        session.refresh_search(one.searchable)
     forget_stale(session)
     graph_roots = [graph_map(roots[layer]).root for layer in LAYERS]
     same = last is not None and (last.commit, last.source_root, last.overlay_root) == (told.commit, *graph_roots)

@@ -26,13 +26,21 @@ from knowing_protocol.records import (
     facts_to_json,
 )
 
-from knowingd.store import search
-from knowingd.store.codes import EDGE_TYPE_CODES, KIND_CODES, LAYER_OF_PROVENANCE, PROVENANCE_CODES
+from knowingd.store.codes import EDGE_TYPE_CODES, KIND_CODES, LAYER_OF_PROVENANCE, LAYERS, PROVENANCE_CODES
 from knowingd.store.packing import PlainSite, pack_ids, pack_sites, unpack_ids
-from knowingd.store.rows import Changes, EdgeRow, Touched, signed_slot, slot_of
+from knowingd.store.rows import MAX_NODES, Changes, Touched, edge_number, edge_of, signed_slot, slot_of
 from knowingd.store.session import Session, insert, tail_of
 
 _SEPARATORS = ".#:/"
+_EDGE_CODES = {
+    (edge_type, provenance): edge_number(0, code, 0, how)
+    for edge_type, code in EDGE_TYPE_CODES.items()
+    for provenance, how in PROVENANCE_CODES.items()
+}
+_CODES_OF_LAYER = tuple(
+    frozenset(pair for pair in _EDGE_CODES if LAYER_OF_PROVENANCE[PROVENANCE_CODES[pair[1]]] == layer)
+    for layer in LAYERS
+)
 
 
 class Applier:
@@ -50,7 +58,6 @@ class Applier:
         self._names: dict[int, str] = {}
         self._events: list[tuple[int, int, str, int, str]] = []
         self._fresh = self._next_id("nodes") == 1
-        self._searchable: set[int] | None = None if self._fresh else set()  # nodes whose search row is stale; None: all
 
     def apply(self, changes: Changes) -> None:
         """Removals first, so that a record which moved is there afterwards."""
@@ -58,13 +65,15 @@ class Applier:
         self._add(changes)
         insert(self.session, "INSERT INTO events", self._events)
         self._events = []
-        search.refresh(self.session, self._searchable)
-        self._fresh, self._searchable = False, set()
+        if self._fresh:
+            self.touched[changes.layer].searchable = None
+        self._fresh = False
 
     def _stale(self, *nodes: int) -> None:
         """The search rows of nodes are to be made again."""
-        if self._searchable is not None:
-            self._searchable.update(nodes)
+        for touched in self.touched:
+            if touched.searchable is not None:
+                touched.searchable.update(nodes)
 
     # Ids
 
@@ -110,12 +119,17 @@ class Applier:
             self._event(1, "coverage", layer, [path, reason.value])
 
     def _add_nodes(self, layer: int, nodes: Sequence[NodeId]) -> None:
-        """Insert nodes, or bring back those that were there before; ids are given in order of hashes."""
+        """Insert nodes, or bring back those that were there before.
+
+        Ids are given as records come, which is by package: neighbours in the code are neighbours in the database.
+        """
         next_id = self._next_id("nodes")
         rows: list[tuple[Any, ...]] = []
         again: list[tuple[int, int]] = []
         fresh, touched, ids, names = self._fresh, self.touched[layer], self._ids, self._names
-        for key, node in sorted((node_hash(*node), node) for node in set(nodes)):
+        remember = self.session.remember
+        for node in dict.fromkeys(nodes) if fresh else sorted(set(nodes)):
+            key = node_hash(*node)
             known = None if fresh else self.session.node_id(key, deleted=True)
             if known is not None:
                 ids[key] = known
@@ -125,45 +139,50 @@ class Applier:
                 rows.append((next_id, signed_slot(key), package, node.name, KIND_CODES[node.kind], 1 << layer, None))
                 ids[key] = known = next_id
                 names[known] = node.name
-                self.session.remember(known, key, node)
+                remember(known, key, node)
                 next_id += 1
             if not fresh:
                 self._stale(known)
                 touched.note("nodes", slot_of(key), known)
                 self._event(1, "node", layer, [known])
+        if next_id > MAX_NODES:
+            raise InvalidNameError(f"a repository of more than {MAX_NODES:,} symbols cannot be kept")
         insert(self.session, "INSERT INTO nodes", rows)
         self.session.executemany("UPDATE nodes SET layers = layers | ?, deleted_at = NULL WHERE id = ?", again)
 
     def _add_edges(self, layer: int, added: Records) -> None:
-        rows = self._edge_rows(added, layer)
-        if not rows:
-            return
-        insert(self.session, "INSERT OR IGNORE INTO edges", rows)
-        self._touch_edges(layer, rows, added=1)
+        numbers = self._edge_numbers(added, layer)
+        insert(self.session, "INSERT OR IGNORE INTO edges (id)", zip(numbers, strict=True))
+        self._touch_edges(layer, numbers, added=1)
 
-    def _edge_rows(self, records: Records, layer: int) -> list[tuple[int, int, int, int]]:
-        """Edges by ids, sorted, once each."""
-        ids, types, provenances = self._ids, EDGE_TYPE_CODES, PROVENANCE_CODES
+    def _edge_numbers(self, records: Records, layer: int) -> list[int]:
+        """Edges as they are kept, in order, once each."""
+        ids = self._ids
+        for edge in records.edges if not self._fresh else ():
+            self._id(edge.source)
+            self._id(edge.target)
         try:
-            found = {
-                (ids[source], types[edge_type], ids[target], provenances[provenance])
+            numbers = {
+                ids[source] << 34 | ids[target] << 4 | _EDGE_CODES[edge_type, provenance]
                 for source, target, edge_type, provenance in records.edges
             }
         except KeyError:
-            found = {
-                (self._id(edge.source), types[edge.type], self._id(edge.target), provenances[edge.provenance])
-                for edge in records.edges
-            }
-        for code in {row[3] for row in found}:
-            if LAYER_OF_PROVENANCE[code] != layer:
-                raise InvalidNameError("an edge of the source graph comes from the tree, one of the overlay does not")
-        return sorted(found)
+            for edge in records.edges:
+                self._id(edge.source)
+                self._id(edge.target)
+            raise
+        if numbers and not _CODES_OF_LAYER[layer].issuperset(
+            {(edge_type, provenance) for _, _, edge_type, provenance in records.edges}
+        ):
+            raise InvalidNameError("an edge of the source graph comes from the tree, one of the overlay does not")
+        return sorted(numbers)
 
-    def _touch_edges(self, layer: int, rows: Sequence[tuple[int, int, int, int]], *, added: int) -> None:
+    def _touch_edges(self, layer: int, numbers: Sequence[int], *, added: int) -> None:
         if not self._fresh:
-            self.touched[layer].relations.update(row[:3] for row in rows)
+            self.touched[layer].relations.update(edge_of(number)[:3] for number in numbers)
         if self.with_events:
-            insert(self.session, "INSERT INTO edge_events", ((self.sequence, added, *row) for row in rows))
+            rows = ((self.sequence, added, *edge_of(number)) for number in numbers)
+            insert(self.session, "INSERT INTO edge_events", rows)
 
     def _add_aliases(self, layer: int, aliases: Iterable[Alias]) -> None:
         touched = self.touched[layer]
@@ -242,19 +261,23 @@ class Applier:
                 self._event(0, "file", layer, [old.path, old.content.hex(), old.attributes.hex()])
             file_id = old.id if old is not None else next_id
             next_id += old is None
-            for ordinal, (node, *rest) in enumerate(sorted(set(file.declarations))):
-                declarations.append((file_id, ordinal, self._id(node), *rest))
-                self._stale(declarations[-1][2])
+            ordinals: dict[int, int] = defaultdict(int)
+            for key, *rest in sorted(set(file.declarations)):
+                node = self._id(key)
+                declarations.append((node, file_id, ordinals[node], *rest))
+                ordinals[node] += 1
+            if not self._fresh:
+                self._stale(*ordinals)
             packed = self._sites(file, edges)
             sites += ((source, file_id, pack_sites(found)) for source, found in packed.items())
             root = file_attributes(file).root
             self.session.execute(
-                "INSERT OR REPLACE INTO files VALUES (?, ?, ?, ?, ?, ?)",
-                (file_id, layer, file.path, file.content, root, pack_ids(packed.keys())),
+                "INSERT OR REPLACE INTO files VALUES (?, ?, ?, ?, ?, ?, ?)",
+                (file_id, layer, file.path, file.content, root, pack_ids(ordinals.keys()), pack_ids(packed.keys())),
             )
             self.touched[layer].note("files", slot_of(path_key(file.path)), file_id)
             self._event(1, "file", layer, [file.path, file.content.hex(), root.hex()])
-        insert(self.session, "INSERT INTO declarations", declarations)
+        insert(self.session, "INSERT INTO declarations", sorted(declarations))
         insert(self.session, "INSERT INTO sites", sorted(sites))
 
     def _sites(self, file: File, edges: dict[bytes, Any]) -> dict[int, list[PlainSite]]:
@@ -272,8 +295,11 @@ class Applier:
         return packed
 
     def _drop_file_rows(self, file_id: int) -> None:
-        self._stale(*(row.node for row in self.session.declarations_in(file_id)))
-        self.session.execute("DELETE FROM declarations WHERE file = ?", (file_id,))
+        declared = {row.node for row in self.session.declarations_in(file_id)}
+        self._stale(*declared)
+        self.session.executemany(
+            "DELETE FROM declarations WHERE node = ? AND file = ?", ((node, file_id) for node in declared)
+        )
         sources = unpack_ids(self.session.sources_in(file_id))
         self.session.executemany(
             "DELETE FROM sites WHERE source = ? AND file = ?", ((source, file_id) for source in sources)
@@ -284,11 +310,9 @@ class Applier:
     def _remove(self, changes: Changes) -> None:
         layer, removed = changes.layer, changes.removed
         touched, execute = self.touched[layer], self.session.execute
-        rows = [EdgeRow(*row) for row in self._edge_rows(removed, layer)]
-        self.session.executemany(
-            "DELETE FROM edges WHERE source = ? AND type = ? AND target = ? AND provenance = ?", rows
-        )
-        self._touch_edges(layer, rows, added=0)
+        numbers = self._edge_numbers(removed, layer)
+        self.session.executemany("DELETE FROM edges WHERE id = ?", zip(numbers, strict=True))
+        self._touch_edges(layer, numbers, added=0)
         for alias in removed.aliases:
             target = self._id(alias.target)
             self._drop_alias(layer, alias.name, target)

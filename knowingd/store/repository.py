@@ -14,8 +14,8 @@ from knowingd.errors import StoreError
 from knowingd.store import history, search
 from knowingd.store.apply import Applier
 from knowingd.store.caches import Caches
-from knowingd.store.codes import LAYERS
 from knowingd.store.database import Database
+from knowingd.store.packing import unpack_ids
 from knowingd.store.rows import BranchEvent, Changes, EdgeRow, Event, Hit, Removed, Touched
 from knowingd.store.session import Session
 
@@ -41,11 +41,18 @@ class RepositorySession(Session):
 
     def edges_to(self, target: int, edge_type: int) -> list[EdgeRow]:
         """The edges of one type to a target, of both graphs."""
-        return [
-            EdgeRow(code >> 4, edge_type, target, code & 15)
-            for layer in LAYERS
-            for code in self.caches.sources(layer, edge_type, target)
-        ]
+        rows = self.execute(
+            "SELECT layer, sources FROM inbound WHERE target = ? AND type = ?", (target, edge_type)
+        ).fetchall()
+        found = []
+        for layer, packed in rows:
+            codes = unpack_ids(packed) if packed is not None else self.caches.sources(layer, edge_type, target)
+            found += [EdgeRow(code >> 4, edge_type, target, code & 15) for code in codes]
+        return found
+
+    def refresh_search(self, nodes: Collection[int] | None) -> None:
+        """Make the search rows of nodes again, or of all."""
+        search.refresh(self, nodes)
 
     def search(self, text: str, limit: int, kinds: Collection[str] = ()) -> list[Hit]:
         """Symbols that fit a text, best first."""

@@ -41,6 +41,20 @@ class EdgeRow(NamedTuple):
     provenance: int
 
 
+MAX_NODES: Final = 1 << 24
+"""How many symbols a database can hold: what 24 bits of an edge's number can name."""
+
+
+def edge_number(source: int, edge_type: int, target: int, provenance: int) -> int:
+    """An edge as the one number it is kept as."""
+    return source << 34 | edge_type << 28 | target << 4 | provenance
+
+
+def edge_of(number: int) -> EdgeRow:
+    """The edge that a number stands for."""
+    return EdgeRow(number >> 34, number >> 28 & 63, number >> 4 & 0xFFFFFF, number & 15)
+
+
 class AliasRow(NamedTuple):
     """An alias: its name, and the node it leads to."""
 
@@ -166,6 +180,7 @@ class Touched:
     relations: set[tuple[int, int, int]] = field(default_factory=set)  # source, edge type, target
     named: set[int] = field(default_factory=set)  # targets of aliases and members
     members: dict[str, set[tuple[int, int]]] = field(default_factory=lambda: defaultdict(set))  # map to (slot, id)
+    searchable: set[int] | None = field(default_factory=set)  # nodes whose search rows are stale; None: all
 
     def note(self, name: str, slot: int, member: int) -> None:
         """Something came, changed or went in a map."""

@@ -9,14 +9,15 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from itertools import islice
+from itertools import chain, islice
 from typing import Any
 
 from knowing_protocol.hashing import NodeId, node_hash
 from knowing_protocol.records import Facts, facts_to_json
 from knowing_protocol.vocabulary import NodeKind
 
-from knowingd.store.codes import EDGE_TYPES, KINDS, PROVENANCES, PROVENANCES_OF_LAYER
+from knowingd.store.codes import EDGE_TYPES, KIND_CODES, KINDS, PROVENANCES, PROVENANCES_OF_LAYER
+from knowingd.store.packing import unpack_ids
 from knowingd.store.rows import (
     AliasRow,
     DeclarationRow,
@@ -25,6 +26,8 @@ from knowingd.store.rows import (
     MemberRow,
     NodeRow,
     SnapshotRow,
+    edge_number,
+    edge_of,
     signed_slot,
 )
 
@@ -49,6 +52,7 @@ class Session:
         row = self.execute("SELECT repo_url, ref, origin FROM repos").fetchone()
         self.repo, self.ref, self.origin = row or ("", "", b"")
         self._nodes: dict[int, NodeRow] = {}
+        self._package_names: dict[int, str] = {}
 
     def select(self, query: str, column: str, ids: Collection[int] | None, *also: Any) -> Iterator[Any]:
         """The rows of a query; with ids, only those whose column is among them. `also` fills the query's own marks."""
@@ -64,11 +68,28 @@ class Session:
 
     def node_id(self, key: bytes, *, deleted: bool = False) -> int | None:
         """The id of a node that is in one of the graphs, or that was."""
-        for row in self.execute(f"{_NODE} WHERE n.slot = ?", (signed_slot(key),)).fetchall():
-            found = self._node_row(row)
-            if found.hash == key and (deleted or row[4]):
-                return found.id
+        query = "SELECT id, package_id, name, kind, layers FROM nodes WHERE slot = ?"
+        for node_id, package, name, kind, layers in self.execute(query, (signed_slot(key),)).fetchall():
+            repo = "" if kind == _EXTERNAL else self.repo
+            if node_hash(repo, self._package_name(package), name, KINDS[kind]) == key and (deleted or layers):
+                found: int = node_id
+                return found
         return None
+
+    def _package_name(self, package: int) -> str:
+        found = self._package_names.get(package)
+        if found is None:
+            self._package_names = self.packages()
+            found = self._package_names[package]
+        return found
+
+    def identities(self, ids: Collection[int]) -> dict[int, NodeId]:
+        """What nodes are, without the work of hashing them."""
+        query = "SELECT id, package_id, name, kind FROM nodes"
+        return {
+            node: NodeId("" if kind == _EXTERNAL else self.repo, self._package_name(package), name, KINDS[kind])
+            for node, package, name, kind in self.select(query, "id", ids)
+        }
 
     def node(self, node_id: int) -> NodeRow:
         """A node by its id, deleted or not."""
@@ -134,23 +155,22 @@ class Session:
     def edges_of_package(self, package_id: int) -> Iterator[EdgeRow]:
         """The edges whose source is in a package."""
         rows = self.execute(
-            "SELECT e.source, e.type, e.target, e.provenance FROM nodes n JOIN edges e ON e.source = n.id "
-            "WHERE n.package_id = ?",
+            "SELECT e.source, e.type, e.target, e.provenance FROM nodes n "
+            "JOIN edges e ON e.id >= n.id << 34 AND e.id < (n.id + 1) << 34 WHERE n.package_id = ? ORDER BY e.id",
             (package_id,),
         )
         return map(EdgeRow._make, rows)
 
     def edges_from(self, source: int) -> list[EdgeRow]:
         """The edges of a source."""
-        rows = self.execute("SELECT source, type, target, provenance FROM edges WHERE source = ?", (source,))
-        return [EdgeRow(*row) for row in rows]
+        rows = self.execute("SELECT id FROM edges WHERE id >= ? AND id < ?", (source << 34, (source + 1) << 34))
+        return [edge_of(number) for (number,) in rows]
 
     def provenances(self, source: int, edge_type: int, target: int) -> list[int]:
         """In which ways a relation was observed."""
-        rows = self.execute(
-            "SELECT provenance FROM edges WHERE source = ? AND type = ? AND target = ?", (source, edge_type, target)
-        )
-        return [code for (code,) in rows]
+        first = edge_number(source, edge_type, target, 0)
+        rows = self.execute("SELECT id FROM edges WHERE id >= ? AND id <= ?", (first, first | 15))
+        return [number & 15 for (number,) in rows]
 
     # What is published
 
@@ -209,10 +229,9 @@ class Session:
 
     def declarations_in(self, file: int) -> list[DeclarationRow]:
         """What a file declares."""
-        rows = self.execute(
-            "SELECT node, line, end_line, signature, doc FROM declarations WHERE file = ? ORDER BY ordinal", (file,)
-        )
-        return [DeclarationRow(*row) for row in rows]
+        row = self.execute("SELECT declared FROM files WHERE id = ?", (file,)).fetchone()
+        query = "SELECT node, line, end_line, signature, doc FROM declarations WHERE file = ?"
+        return [DeclarationRow(*one) for one in self.select(query, "node", unpack_ids(row[0]), file)]
 
     def declarations_of(self, node: int) -> list[tuple[str, DeclarationRow]]:
         """Where a node is declared: path and place."""
@@ -321,6 +340,7 @@ class Session:
         return found + [f"{table} row {row} refers to nothing in {parent}" for table, row, parent, _ in rows]
 
 
+_EXTERNAL = KIND_CODES[NodeKind.EXTERNAL]
 _NODE = "SELECT n.id, p.name, n.name, n.kind, n.layers FROM nodes n JOIN packages p ON p.id = n.package_id"
 _NO_FACTS = facts_to_json(Facts())
 
@@ -334,6 +354,6 @@ def insert(session: Session, head: str, rows: Iterable[Sequence[Any]]) -> None:
     marks = f"({', '.join('?' * len(batch[0]))})"
     many = f"{head} VALUES " + ", ".join([marks] * 100)
     while len(batch) == 100:
-        session.execute(many, [value for row in batch for value in row])
+        session.execute(many, [*chain.from_iterable(batch)])
         batch = list(islice(iterator, 100))
     session.executemany(f"{head} VALUES {marks}", batch)

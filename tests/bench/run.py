@@ -10,6 +10,7 @@ ROOT = Path(__file__).parents[2]
 sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "protocol" / "vectors"), str(ROOT / "tests" / "bench")]
 
 import bench_kernel  # noqa: E402
+import bench_store  # noqa: E402
 
 NOTES = (
     "Building a map takes 2.1 to 2.3 times its bare hashing when the machine is quiet, not 1.8. Timed stage by",
@@ -31,7 +32,11 @@ def main() -> None:
         "",
         f"Python {platform.python_version()}.",
     ]
-    for title, section in bench_kernel.SECTIONS.items():
+    only = [word for word in sys.argv[1:] if not word.startswith("-")]
+    sections = bench_kernel.SECTIONS | bench_store.SECTIONS
+    for title, section in sections.items():
+        if only and not any(word.lower() in title.lower() for word in only):
+            continue
         lines += ["", f"## {title}", "", "| what | measured | target | |", "|---|---:|---|---|"]
         for row in section():
             verdict = "" if not row.target else "met" if row.met else "**not met**"

@@ -16,7 +16,7 @@ from support.generated import Size, generate
 from knowingd.config import Home
 from knowingd.node import Node
 from knowingd.snapshot.snapshots import Told
-from knowingd.store.apply import Changes
+from knowingd.store.rows import Changes
 
 
 def knowing(home: Path, *arguments: str) -> subprocess.CompletedProcess[str]:

@@ -9,7 +9,7 @@ from knowing_protocol.hashing import NodeId, node_hash
 from knowing_protocol.records import Alias, Edge, Facts, LocalType, Member, Records
 from knowing_protocol.vocabulary import Coverage
 
-from knowingd.store.apply import Changes
+from knowingd.store.rows import Changes
 
 
 def difference(old: Records, new: Records) -> Changes:

@@ -28,14 +28,15 @@ CREATE INDEX nodes_by_slot ON nodes (slot);
 CREATE INDEX nodes_by_package ON nodes (package_id);
 CREATE INDEX nodes_deleted ON nodes (deleted_at) WHERE deleted_at IS NOT NULL;
 
+-- An edge is one number, so that a row of four columns costs what one costs, and edges lie in order of their source.
 -- The way back, from targets to sources, is the table `inbound` of the next migration.
 CREATE TABLE edges (
-    source INTEGER NOT NULL,
-    type INTEGER NOT NULL,
-    target INTEGER NOT NULL,
-    provenance INTEGER NOT NULL,
-    PRIMARY KEY (source, type, target, provenance)
-) STRICT, WITHOUT ROWID;
+    id INTEGER PRIMARY KEY, -- source, 6 bits of type, 24 bits of target, 4 bits of provenance
+    source INTEGER GENERATED ALWAYS AS (id >> 34) VIRTUAL,
+    type INTEGER GENERATED ALWAYS AS (id >> 28 & 63) VIRTUAL,
+    target INTEGER GENERATED ALWAYS AS (id >> 4 & 16777215) VIRTUAL,
+    provenance INTEGER GENERATED ALWAYS AS (id & 15) VIRTUAL
+) STRICT;
 
 -- An alias is `prefix` + `tail`; a tail of NULL is the last segment of the target's name, which is what most are.
 CREATE TABLE alias_prefixes (
@@ -76,21 +77,21 @@ CREATE TABLE files (
     path TEXT NOT NULL,
     content_hash BLOB NOT NULL,
     attributes_root BLOB NOT NULL,
-    sources BLOB NOT NULL, -- ids of the nodes that have call sites there
+    declared BLOB NOT NULL, -- ids of the nodes that it declares
+    sources BLOB NOT NULL,  -- ids of the nodes that have call sites there
     UNIQUE (layer, path)
 ) STRICT;
 
 CREATE TABLE declarations (
-    file INTEGER NOT NULL,
-    ordinal INTEGER NOT NULL,
     node INTEGER NOT NULL,
+    file INTEGER NOT NULL,
+    ordinal INTEGER NOT NULL, -- among the declarations of that node in that file
     line INTEGER NOT NULL,
     end_line INTEGER NOT NULL,
     signature TEXT NOT NULL,
     doc TEXT NOT NULL,
-    PRIMARY KEY (file, ordinal)
+    PRIMARY KEY (node, file, ordinal)
 ) STRICT, WITHOUT ROWID;
-CREATE INDEX declarations_by_node ON declarations (node);
 
 -- Call sites, one row for each source and file: all sites of its edges there, packed (see store/packing.py).
 CREATE TABLE sites (
