@@ -33,6 +33,10 @@ class Home:
         """The database of a repository, by its name on the roster."""
         return self.path / "repos" / name
 
+    def mirror(self, name: str) -> Path:
+        """The bare mirror of a repository that was added by its URL."""
+        return self.path / "mirrors" / name
+
     def lock(self, name: str) -> Path:
         """The lock that writers of a database hold."""
         return self.path / "locks" / f"{name}.lock"

@@ -6,9 +6,10 @@ import json
 import secrets
 import time
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import Any, Final, NamedTuple, Self
 
 from knowing_protocol.errors import InvalidNameError
 from knowing_protocol.hashing import snapshot_hash
@@ -20,14 +21,17 @@ from knowingd import keys
 from knowingd.config import Home
 from knowingd.errors import NotFoundError, StoreError, UsageError
 from knowingd.keyfile import KeyRing, read_seed
+from knowingd.query.scope import Repository, Scope
+from knowingd.resolve.graph import StoredGraph
 from knowingd.snapshot import fsck
 from knowingd.snapshot.backup import write_backup
 from knowingd.snapshot.diff import Diff, diff
 from knowingd.snapshot.fsck import RepositoryCheck
 from knowingd.snapshot.snapshots import Origin, Told, publish_again, recover, take, withdraw
+from knowingd.source import Location, Source, mirror, open_source, repository_url, without_secret
 from knowingd.store.database import translated
 from knowingd.store.locks import DEFAULT_WAIT, exclusive
-from knowingd.store.nodestore import NodeStore, RosterRow
+from knowingd.store.nodestore import NodeStore, RosterRow, database_name
 from knowingd.store.repository import RepositoryStore
 from knowingd.store.rows import Changes, SnapshotRow
 
@@ -35,6 +39,39 @@ MAX_OPEN: Final = 32
 """How many repository databases are open at once, however many are registered."""
 DELETED_FOR: Final = 30 * 86400
 """How many seconds a symbol that is gone stays before `gc` takes its row."""
+
+
+Report = Callable[[str, int, int], None]  # stage, done, of
+
+
+def _silent(_stage: str, _done: int, _of: int) -> None:
+    pass
+
+
+class Options(NamedTuple):
+    """How to index."""
+
+    jobs: int = 1
+    full: bool = False
+    wait: float = DEFAULT_WAIT
+    report: Report = _silent
+
+
+class Result(NamedTuple):
+    """What indexing a repository led to."""
+
+    repo: str
+    ref: str
+    commit: str
+    files: int
+    parsed: int
+    failed: int
+    skipped: int
+    nodes: int
+    edges: int
+    seconds: float
+    snapshot: str
+    notes: tuple[str, ...]
 
 
 class Node:
@@ -119,6 +156,76 @@ class Node:
         row = self.store.register(url, ref, self.keys.origin, path=path, local=True, now=now)
         with exclusive(self.home.lock(row.database), row.url, wait):
             return take(self.repository(row), self.store, self.origin, changes, told, now)
+
+    def add(self, location: Location, *, url: str | None = None, ref: str | None = None, options: Options) -> Result:
+        """Register a repository and index it; adding it again indexes it again."""
+        path, remote = location.path, location.url
+        if remote is not None:
+            path = self._mirror(remote, options)
+            url = url or canonical_url(remote)
+        assert path is not None
+        name = repository_url(path, given=url)
+        known = {row.url: row for row in self.store.roster() if row.local}
+        other = known.get(name)
+        where = str(path.resolve())
+        if other is not None and other.path not in (None, where) and name.startswith("local/"):
+            raise UsageError(
+                f"{name} is already the repository at {other.path}",
+                code="exists",
+                hint="give this one a name with --url",
+            )
+        with open_source(path, ref) as source:
+            return self._index(source, name, ref or DEFAULT_REF, where, remote, options)
+
+    def index(self, row: RosterRow, *, ref: str | None = None, fetch: bool = False, options: Options) -> Result:
+        """Index a registered repository again."""
+        if row.path is None:
+            raise UsageError(
+                f"{row.url} is not on this machine, it is a replica", hint="`knowing sync` brings it up to date"
+            )
+        if fetch and row.remote is not None:
+            self._mirror(row.remote, options)
+        asked = ref or (None if row.ref == DEFAULT_REF else row.ref)
+        with open_source(Path(row.path), asked) as source:
+            return self._index(source, row.url, asked or DEFAULT_REF, row.path, row.remote, options)
+
+    def _mirror(self, remote: str, options: Options) -> Path:
+        name = database_name(canonical_url(remote), "", b"").removesuffix(".db") + ".git"
+        options.report(f"fetching {canonical_url(remote)}", 0, 0)
+        return mirror(remote, self.home.mirror(name))
+
+    def _index(self, source: Source, url: str, ref: str, path: str, remote: str | None, options: Options) -> Result:
+        from knowingd.index.driver import index  # noqa: PLC0415 - parsers load only for whoever indexes
+        from knowingd.index.languages import extractor_id  # noqa: PLC0415
+
+        start = time.monotonic()
+        now = int(time.time())
+        row = self.store.register(
+            url, ref, self.keys.origin, path=path, local=True, now=now, remote=remote and without_secret(remote)
+        )
+        with exclusive(self.home.lock(row.database), row.url, options.wait):
+            store = self.repository(row)
+            found = index(store, source, jobs=options.jobs, full=options.full, report=options.report)
+            options.report("writing", 0, 0)
+            told = Told(source.commit, source.branch, extractor_id())
+            take(store, self.store, self.origin, found.changes, told, now, found.keep)
+            with store.read() as session:
+                last = session.last_snapshot(finished=True)
+        assert last is not None
+        return Result(
+            row.url,
+            row.ref,
+            last.commit,
+            found.counts.files,
+            found.counts.parsed,
+            found.counts.failed,
+            found.counts.skipped,
+            last.nodes,
+            last.edges,
+            time.monotonic() - start,
+            snapshot_hash(last.source_root).hex(),
+            source.notes,
+        )
 
     def recover(self) -> None:
         """Finish what a crash left half done."""
@@ -256,6 +363,24 @@ class Node:
                 }
             )
         return found
+
+    @contextmanager
+    def scope(self, pattern: str | None = None) -> Iterator[Scope]:
+        """All repositories at one state each, for as long as a question lasts."""
+        found = []
+        with ExitStack() as stack:
+            stores = []
+            for row in self.store.roster():
+                if row.ref == DEFAULT_REF:
+                    store = RepositoryStore(self.home.repository(row.database), row.url, row.ref, row.origin)
+                    stack.callback(store.close)
+                    stores.append(store)
+            for store in stores:
+                session = stack.enter_context(store.read())
+                last = session.last_snapshot(finished=True)
+                if last is not None:
+                    found.append(Repository(StoredGraph(session), last))
+            yield Scope(tuple(found), pattern)
 
     def log(self, text: str) -> list[dict[str, Any]]:
         """The snapshots of a repository, newest first, with the roots of the source graph."""

@@ -20,6 +20,13 @@ from knowingd import __version__
 # Command to the module that has it; the help text stands here so that `--help` loads none of them.
 COMMANDS = {
     "init": ("knowingd.cli.node:init", "Make the node's key and directories (also done on first use)."),
+    "add": ("knowingd.cli.index:add", "Register repositories and index them: paths or git URLs."),
+    "index": ("knowingd.cli.index:index", "Index repositories again; only what changed is read."),
+    "callers": ("knowingd.cli.query:callers", "Who uses a symbol, in any repository."),
+    "callees": ("knowingd.cli.query:callees", "What a symbol uses, and where that is defined."),
+    "search": ("knowingd.cli.query:search", "Symbols by words."),
+    "dangling": ("knowingd.cli.query:dangling", "References that leave a repository, and where they lead."),
+    "export": ("knowingd.cli.query:export", "A repository's graph as JSON, DOT, Mermaid or GraphML."),
     "list": ("knowingd.cli.node:list_repositories", "The repositories of this node and their newest snapshots."),
     "log": ("knowingd.cli.node:log", "The snapshots of a repository, newest first, with their roots."),
     "diff": ("knowingd.cli.history:difference", "What differs between two snapshots of a repository."),

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import gc
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import NamedTuple
@@ -28,6 +28,10 @@ from knowingd.store.codes import LAYERS, OVERLAY, SOURCE
 from knowingd.store.interface import GraphSession, GraphStore
 from knowingd.store.nodestore import NodeStore, Sign
 from knowingd.store.rows import Changes, SnapshotRow
+
+
+def _nothing_else(_: GraphSession) -> None:
+    pass
 
 
 class Origin(NamedTuple):
@@ -47,13 +51,22 @@ class Told(NamedTuple):
 
 
 def take(
-    store: GraphStore, node: NodeStore, origin: Origin, changes: Sequence[Changes], told: Told, now: int
+    store: GraphStore,
+    node: NodeStore,
+    origin: Origin,
+    changes: Sequence[Changes],
+    told: Told,
+    now: int,
+    also: Callable[[GraphSession], None] = _nothing_else,
 ) -> Header | None:
-    """Apply changes and append the snapshot they lead to; None where the same commit has the same roots already."""
+    """Apply changes and append the snapshot they lead to; None where the same commit has the same roots already.
+
+    `also` is done in the same transaction as the changes, whether or not they lead to a snapshot.
+    """
     recover(store, node, origin, now)
     again = node.head(store.url, store.ref) is None  # withdrawn, or a new epoch: say it anew even if nothing changed
     with paused_collection():
-        if not store.write(lambda session: _commit(session, changes, told, now, node.epoch, again=again)):
+        if not store.write(lambda session: _commit(session, changes, told, now, node.epoch, again=again, also=also)):
             return None
     return recover(store, node, origin, now)
 
@@ -101,8 +114,16 @@ def publish_again(store: GraphStore, node: NodeStore, origin: Origin, now: int) 
 
 
 def _commit(
-    session: GraphSession, changes: Sequence[Changes], told: Told, now: int, epoch: int, *, again: bool
+    session: GraphSession,
+    changes: Sequence[Changes],
+    told: Told,
+    now: int,
+    epoch: int,
+    *,
+    again: bool,
+    also: Callable[[GraphSession], None],
 ) -> bool:
+    also(session)
     last = session.last_snapshot()
     sequence = 1 if last is None else last.sequence + 1
     touched = session.apply(changes, now, sequence, with_events=last is not None)
@@ -116,6 +137,7 @@ def _commit(
     graph_roots = [graph_map(roots[layer]).root for layer in LAYERS]
     same = last is not None and (last.commit, last.source_root, last.overlay_root) == (told.commit, *graph_roots)
     if same and not again:
+        session.drop_events(sequence)
         return False
     counts = [session.count(layer) for layer in LAYERS]
     session.add_snapshot(

@@ -12,7 +12,7 @@ from knowingd.source.identity import repository_url
 from knowingd.source.interface import RULES, Entry, Source
 from knowingd.source.locations import Location, list_repositories, locate
 from knowingd.source.meaning import understood
-from knowingd.source.mirrors import Progress, mirror
+from knowingd.source.mirrors import Progress, mirror, without_secret
 from knowingd.source.working import WorkingView
 
 __all__ = [
@@ -28,6 +28,7 @@ __all__ = [
     "mirror",
     "open_source",
     "repository_url",
+    "without_secret",
     "working_view",
 ]
 

@@ -81,6 +81,11 @@ def mirror(
     return directory
 
 
+def without_secret(url: str) -> str:
+    """A URL as it may be kept: the user of ssh stays, a password or token does not."""
+    return re.sub(r"(?i)^(https?://)[^/@]*@", r"\1", re.sub(r"^([a-z+]+://[^/@:]*):[^/@]*@", r"\1@", url))
+
+
 class _Remote:
     """A URL without its secrets, and how to run git against it."""
 

@@ -17,6 +17,7 @@ from knowing_protocol.hashing import NodeId, external_hash, node_hash
 from knowing_protocol.records import (
     MAX_ARITY,
     Alias,
+    Edge,
     Facts,
     File,
     Member,
@@ -110,7 +111,7 @@ class Applier:
         self._add_aliases(layer, added.aliases)
         self._add_members(layer, added.members)
         self._add_facts(layer, added.facts)
-        self._add_files(layer, added)
+        self._add_files(layer, added, changes.known)
         for path, reason in added.coverage.items():
             self._drop_coverage(layer, path)
             row_id = self._next_id("coverage")
@@ -249,8 +250,9 @@ class Applier:
             self._event(1, "facts", layer, [node, rows[-1][2]])
         insert(self.session, "INSERT OR REPLACE INTO facts", sorted(rows))
 
-    def _add_files(self, layer: int, added: Records) -> None:
-        edges = {edge.hash: edge for edge in added.edges} if any(file.sites for file in added.files) else {}
+    def _add_files(self, layer: int, added: Records, known: Sequence[Edge]) -> None:
+        with_sites = any(file.sites for file in added.files)
+        edges = {edge.hash: edge for part in (added.edges, known) for edge in part} if with_sites else {}
         next_id = self._next_id("files")
         declarations: list[tuple[Any, ...]] = []
         sites: list[tuple[int, int, bytes]] = []
@@ -280,7 +282,7 @@ class Applier:
         insert(self.session, "INSERT INTO declarations", sorted(declarations))
         insert(self.session, "INSERT INTO sites", sorted(sites))
 
-    def _sites(self, file: File, edges: dict[bytes, Any]) -> dict[int, list[PlainSite]]:
+    def _sites(self, file: File, edges: dict[bytes, Edge]) -> dict[int, list[PlainSite]]:
         """The call sites of a file by their source."""
         packed: dict[int, list[PlainSite]] = defaultdict(list)
         ids = self._ids
@@ -289,6 +291,8 @@ class Applier:
             if edge is None or not -1 <= arity <= MAX_ARITY:
                 raise InvalidNameError(f"{file.path} has a call site of an edge that is not given with it")
             source, target, edge_type, how = edge
+            if source not in ids or target not in ids:
+                self._id(source), self._id(target)
             packed[ids[source]].append(
                 (ids[target], EDGE_TYPE_CODES[edge_type], PROVENANCE_CODES[how], declaration, line, column, arity)
             )

@@ -47,6 +47,12 @@ def put_branch_event(session: Session, sequence: int, event: BranchEvent) -> Non
     session.execute("INSERT INTO branch_events VALUES (?, ?, ?, ?, ?, ?)", (sequence, *event))
 
 
+def drop_events(session: Session, sequence: int) -> None:
+    """Changes that led to the same roots are no events."""
+    for table in ("edge_events", "events", "branch_events"):
+        session.execute(f"DELETE FROM {table} WHERE sequence = ?", (sequence,))
+
+
 def prune(session: Session, keep: int, deleted_before: int) -> Removed:
     """Keep the newest snapshots openable, and take away what nothing can ask for any more."""
     rows = session.execute("SELECT sequence FROM snapshots ORDER BY sequence DESC LIMIT ?", (max(keep, 1),)).fetchall()

@@ -37,6 +37,7 @@ class RosterRow(NamedTuple):
     ref: str
     origin: bytes
     path: str | None
+    remote: str | None
     database: str
     local: bool
     added_at: int
@@ -111,16 +112,27 @@ class NodeStore:
 
     # Roster
 
-    def register(self, url: str, ref: str, origin: bytes, *, path: str | None, local: bool, now: int) -> RosterRow:
+    def register(
+        self,
+        url: str,
+        ref: str,
+        origin: bytes,
+        *,
+        path: str | None,
+        local: bool,
+        now: int,
+        remote: str | None = None,
+    ) -> RosterRow:
         """Put a repository on the roster, or bring it back; its database's name is decided here, once."""
         name = database_name(url, ref, origin)
 
         def job(connection: sqlite3.Connection) -> None:
             connection.execute(
-                "INSERT INTO roster (repo_url, ref, origin, path, database, local, added_at) "
-                "VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (repo_url, ref, origin) "
-                "DO UPDATE SET path = coalesce(excluded.path, path), removed_at = NULL",
-                (url, ref, origin, path, name, int(local), now),
+                "INSERT INTO roster (repo_url, ref, origin, path, remote, database, local, added_at) "
+                "VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (repo_url, ref, origin) "
+                "DO UPDATE SET path = coalesce(excluded.path, path), remote = coalesce(excluded.remote, remote), "
+                "removed_at = NULL",
+                (url, ref, origin, path, remote, name, int(local), now),
             )
 
         self.database.write(job)
@@ -130,10 +142,10 @@ class NodeStore:
         """All repositories, by URL and ref."""
         with self.database.read() as connection:
             rows = connection.execute(
-                "SELECT id, repo_url, ref, origin, path, database, local, added_at FROM roster "
+                "SELECT id, repo_url, ref, origin, path, remote, database, local, added_at FROM roster "
                 "WHERE removed_at IS NULL ORDER BY repo_url, ref, origin"
             ).fetchall()
-        return [RosterRow(*row)._replace(local=bool(row[6])) for row in rows]
+        return [RosterRow(*row)._replace(local=bool(row[7])) for row in rows]
 
     def unregister(self, row: RosterRow, now: int) -> None:
         """Take a repository off the roster."""

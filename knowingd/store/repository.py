@@ -15,6 +15,7 @@ from knowingd.store import history, search
 from knowingd.store.apply import Applier
 from knowingd.store.caches import Caches
 from knowingd.store.database import Database
+from knowingd.store.indexcache import IndexCache
 from knowingd.store.packing import unpack_ids
 from knowingd.store.rows import BranchEvent, Changes, EdgeRow, Event, Hit, Removed, Touched
 from knowingd.store.session import Session
@@ -29,6 +30,11 @@ class RepositorySession(Session):
     def caches(self) -> Caches:
         """The kept roots."""
         return Caches(self)
+
+    @cached_property
+    def index(self) -> IndexCache:
+        """What indexing keeps."""
+        return IndexCache(self)
 
     def apply(
         self, changes: Iterable[Changes], now: int, sequence: int, *, with_events: bool
@@ -73,6 +79,10 @@ class RepositorySession(Session):
     def put_branch_event(self, sequence: int, event: BranchEvent) -> None:
         """Keep what root a branch had before a snapshot, and after it."""
         history.put_branch_event(self, sequence, event)
+
+    def drop_events(self, sequence: int) -> None:
+        """Forget what a snapshot would have changed that is not taken."""
+        history.drop_events(self, sequence)
 
 
 class RepositoryStore:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 from knowing_protocol.hashing import NodeId
-from knowing_protocol.records import Records
+from knowing_protocol.records import Edge, Records
 
 SLOT_BITS: Final = 32
 BLOCK_BITS: Final = 4
@@ -90,6 +91,14 @@ class DeclarationRow(NamedTuple):
     end_line: int
     signature: str
     doc: str
+
+
+class IndexedFile(NamedTuple):
+    """A file as indexing last saw it."""
+
+    content_id: str
+    reason: str | None
+    summarized: bool
 
 
 class SnapshotRow(NamedTuple):
@@ -189,8 +198,13 @@ class Touched:
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """What to add to and to remove from one graph of a repository."""
+    """What to add to and to remove from one graph of a repository.
+
+    Call sites name their edges by hash; `known` are the edges that sites of added files may name and that are in the
+    graph already.
+    """
 
     layer: int
     added: Records
     removed: Records
+    known: Sequence[Edge] = ()

@@ -11,6 +11,7 @@ CREATE TABLE roster (
     ref TEXT NOT NULL,
     origin BLOB NOT NULL,
     path TEXT,                -- where the repository is on this machine, if it is
+    remote TEXT,              -- where its mirror is fetched from, if it is a mirror
     database TEXT NOT NULL UNIQUE, -- file name under repos/
     local INTEGER NOT NULL,   -- 1: this node is the origin, 0: a replica
     added_at INTEGER NOT NULL,

@@ -1,0 +1,1 @@
+"""Python: summaries of modules and manifests, and the linker that joins them."""

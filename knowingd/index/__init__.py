@@ -1,0 +1,1 @@
+"""Indexing: from a source to the records of a snapshot, reading only what changed."""

@@ -1,0 +1,93 @@
+"""Where a name from outside leads, and what a definition is called where it is defined."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from knowing_protocol.graph import GraphReader
+from knowing_protocol.hashing import NodeId
+from knowing_protocol.paths import parse_path
+from knowing_protocol.standard_library import in_standard_library
+from knowing_protocol.walk import walk
+
+from knowingd.query.scope import Scope
+from knowingd.resolve.graph import StoredGraph
+
+RESOLVED, AMBIGUOUS, STANDARD, UNKNOWN, UNRESOLVED = (
+    "resolved",
+    "ambiguous",
+    "standard library",
+    "unknown",
+    "unresolved",
+)
+
+
+class Lead(NamedTuple):
+    """What a name from outside means over the repositories in scope."""
+
+    state: str
+    definitions: tuple[NodeId, ...]
+
+
+class Names:
+    """Leads and canonical names, remembered."""
+
+    def __init__(self, scope: Scope) -> None:
+        self._graphs: Sequence[GraphReader] = scope.graphs
+        self._homes: dict[str, StoredGraph] = {graph.repo: graph for graph in scope.graphs}
+        self._leads: dict[str, Lead] = {}
+        self._modules: dict[tuple[str, str], str | None] = {}
+
+    def lead(self, name: str) -> Lead:
+        """Where a name leads."""
+        if name not in self._leads:
+            self._leads[name] = self._walk(name)
+        return self._leads[name]
+
+    def _walk(self, name: str) -> Lead:
+        if name.startswith("unresolved://"):
+            return Lead(UNRESOLVED, ())
+        path = parse_path(name)
+        outcome = walk(path, self._graphs)
+        found = tuple(sorted(outcome.definitions))
+        if len(found) == 1:
+            return Lead(RESOLVED, found)
+        if found:
+            return Lead(AMBIGUOUS, found)
+        return Lead(STANDARD if outcome.standard or in_standard_library(path) else UNKNOWN, ())
+
+    def canonical(self, node: NodeId) -> str | None:
+        """The import name of a definition, without scheme: where it is defined, not where it is published anew."""
+        home = self._homes.get(node.repo)
+        if home is None or "<" in node.name:
+            return None
+        module = self._module(home, node)
+        if module is None:
+            return None
+        return f"{module}.{node.name}" if node.kind not in ("file", "package") else module
+
+    def _module(self, home: StoredGraph, node: NodeId) -> str | None:
+        key = (node.repo, node.package)
+        if key not in self._modules:
+            self._modules[key] = _module_of(home, node)
+        found = self._modules[key]
+        if found is None:  # another symbol of the module may tell
+            found = self._modules[key] = _module_of(home, node)
+        return found
+
+
+def _module_of(home: StoredGraph, node: NodeId) -> str | None:
+    """The import name of the module that a package path stands for: the longest one that ends the path."""
+    top = node.name.partition(".")[0]
+    dotted = node.package.replace("/", ".")
+    found: list[str] = []
+    for kind in dict.fromkeys((node.kind, "type", "function", "var", "const")):
+        names = home.aliases_of(NodeId(node.repo, node.package, top, kind))
+        ending = [one for one in names if isinstance(one, str) and one.endswith("." + top)]
+        found += [one.partition("://")[2][: -len(top) - 1] for one in ending]
+    for kind in ("file", "package"):
+        names = home.aliases_of(NodeId(node.repo, node.package, node.name, kind))
+        found += [one.partition("://")[2] for one in names if isinstance(one, str)]
+    fitting = [one for one in found if dotted == one or dotted.endswith("." + one)]
+    return max(fitting, key=len, default=None)

@@ -1,0 +1,1 @@
+"""Resolution: the kernel's walk over what all registered repositories publish."""

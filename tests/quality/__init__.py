@@ -1,0 +1,1 @@
+"""Measures whether the graph is right: truth from scip-python, ours from `knowing export`, and the comparison."""
