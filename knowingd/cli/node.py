@@ -51,8 +51,11 @@ def init(*, home: str | None, as_json: bool, quiet: bool, **_common: object) -> 
 
 @click.command("list")
 @common_options
-def list_repositories(*, home: str | None, as_json: bool, **_common: object) -> None:
-    """The repositories of this node: URL, newest commit, symbols, edges, and when they were indexed."""
+def list_repositories(*, home: str | None, as_json: bool, **_common: object) -> int:
+    """The repositories of this node: URL, newest commit, symbols, edges, and when they were indexed.
+
+    Exit 1 if a database cannot be read; the others are listed all the same.
+    """
     with opened(home) as node:
         found = node.repositories()
     if as_json:
@@ -68,11 +71,15 @@ def list_repositories(*, home: str | None, as_json: bool, **_common: object) -> 
                 visible((one["commit"] or "-")[:12]),
                 f"{one['nodes']:,}",
                 f"{one['edges']:,}",
-                when(one["time"]) if one["error"] is None else "damaged: see `knowing fsck`",
+                when(one["time"]),
             )
             for one in found
         )
         table(rows)
+    errors = [one["error"] for one in found if one["error"] is not None]
+    for error in errors if not as_json else ():
+        click.echo(f"error: {visible(error)}", err=True)
+    return 1 if errors else 0
 
 
 @click.command("log")

@@ -24,9 +24,11 @@ FILES = {
     "pyproject.toml": '[project]\nname = "shop"\nversion = "1"\n[tool.setuptools]\npackages = ["shop"]\n',
     "shop/__init__.py": "from .cart import Cart\nfrom .prices import *\n",
     "shop/cart.py": (
-        "import hashlib\nfrom .prices import total, Price\n\n\nclass Base:\n    def close(self):\n"
-        "        return 1\n\n\nclass Cart(Base):\n    def __init__(self):\n        self.price = Price()\n\n    def sum(self):\n"
-        "        return total(self.price.value())\n\n    def digest(self):\n        return hashlib.md5(b'')\n"
+        "import hashlib\nfrom .prices import total, Price\n\n\n"
+        "class Base:\n    def close(self):\n        return 1\n\n\n"
+        "class Cart(Base):\n    def __init__(self):\n        self.price = Price()\n\n"
+        "    def sum(self):\n        return total(self.price.value())\n\n"
+        "    def digest(self):\n        return hashlib.md5(b'')\n"
     ),
     "shop/prices.py": "class Price:\n    def value(self):\n        return 3\n\n\ndef total(x):\n    return x\n",
     "shop/use.py": (

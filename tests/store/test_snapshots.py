@@ -146,9 +146,7 @@ def test_fsck_finds_a_changed_row_and_repairs_what_can_be_made_again(node: Node)
     assert not node.fsck()["ok"]
     assert node.fsck(repair=True)["ok"]
     assert node.fsck()["ok"]
-    store.write(
-        lambda session: session.execute("DELETE FROM edges WHERE id = (SELECT min(id) FROM edges)").close()
-    )
+    store.write(lambda session: session.execute("DELETE FROM edges WHERE id = (SELECT min(id) FROM edges)").close())
     broken = node.fsck(repair=True)
     assert not broken["ok"]
     assert any("not the one that its newest snapshot names" in text for text in broken["repos"][0]["errors"])

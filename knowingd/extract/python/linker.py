@@ -20,7 +20,8 @@ from knowing_protocol.vocabulary import Coverage
 from knowingd.extract.interface import Linked, View
 from knowingd.extract.limits import MAX_HOPS, MAX_STARS, MAX_TYPES
 from knowingd.extract.python import tables
-from knowingd.extract.python.evaluate import CUT, INFERRED, NOTHING, UNKNOWN, Evaluator, Meaning, Value
+from knowingd.extract.python.evaluate import Evaluator
+from knowingd.extract.python.meaning import CUT, INFERRED, NOTHING, UNKNOWN, Meaning, Value
 from knowingd.extract.python.modules import MANIFEST_UNIT
 from knowingd.extract.python.tree import (
     ANNOTATION,
