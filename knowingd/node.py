@@ -19,7 +19,7 @@ from knowing_protocol.urls import canonical_url
 
 from knowingd import keys
 from knowingd.config import Home
-from knowingd.errors import NotFoundError, StoreError, UsageError
+from knowingd.errors import KnowingError, NotFoundError, StoreError, UsageError
 from knowingd.keyfile import KeyRing, read_seed
 from knowingd.query.scope import Repository, Scope
 from knowingd.resolve.graph import StoredGraph
@@ -125,6 +125,11 @@ class Node:
             oldest.close()
         return store
 
+    def _close(self, row: RosterRow) -> None:
+        store = self._open.pop(row.id, None)
+        if store is not None:
+            store.close()
+
     def find(self, text: str) -> RosterRow:
         """The repository that a person means: a URL in any spelling, a path, or a unique tail."""
         rows = [row for row in self.store.roster() if row.ref == DEFAULT_REF]
@@ -189,6 +194,42 @@ class Node:
         with open_source(Path(row.path), asked) as source:
             return self._index(source, row.url, asked or DEFAULT_REF, row.path, row.remote, options)
 
+    def stale(self, text: str | None = None) -> list[dict[str, Any]]:
+        """How the snapshots of repositories on this machine compare with what is there now."""
+        from knowingd.index.languages import extractor_id  # noqa: PLC0415 - parsers load only for whoever needs them
+
+        found = []
+        for row in [self.find(text)] if text else self.store.roster():
+            if not row.local or row.path is None:
+                continue
+            reasons: list[str] = []
+            commit: str | None = None
+            with self.repository(row).read() as session:
+                last = session.last_snapshot(finished=True)
+            try:
+                with open_source(Path(row.path), None if row.ref == DEFAULT_REF else row.ref) as source:
+                    commit = source.commit
+            except KnowingError as error:
+                reasons.append(f"cannot be read: {error.message}")
+            if last is None:
+                reasons.append("never indexed")
+            else:
+                if commit is not None and commit != last.commit:
+                    reasons.append("the source is at another commit")
+                if last.extractor != extractor_id():
+                    reasons.append("it was read by another version")
+            found.append(
+                {
+                    "repo": row.url,
+                    "ref": row.ref,
+                    "indexed": last.commit if last else None,
+                    "current": commit,
+                    "stale": bool(reasons),
+                    "reasons": reasons,
+                }
+            )
+        return found
+
     def _mirror(self, remote: str, options: Options) -> Path:
         name = database_name(canonical_url(remote), "", b"").removesuffix(".db") + ".git"
         options.report(f"fetching {canonical_url(remote)}", 0, 0)
@@ -211,6 +252,7 @@ class Node:
             take(store, self.store, self.origin, found.changes, told, now, found.keep)
             with store.read() as session:
                 last = session.last_snapshot(finished=True)
+            self._close(row)  # a writer that has just filled its cache is not kept
         assert last is not None
         return Result(
             row.url,
@@ -244,9 +286,7 @@ class Node:
             if row.local and not self.store.held():
                 withdraw(self.store, row.url, row.ref, self.origin, now)
             self.store.unregister(row, now)
-            store = self._open.pop(row.id, None)
-            if store is not None:
-                store.close()
+            self._close(row)
             if purge:
                 for suffix in ("", "-wal", "-shm"):
                     self.home.repository(row.database + suffix).unlink(missing_ok=True)

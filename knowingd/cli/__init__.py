@@ -22,6 +22,8 @@ COMMANDS = {
     "init": ("knowingd.cli.node:init", "Make the node's key and directories (also done on first use)."),
     "add": ("knowingd.cli.index:add", "Register repositories and index them: paths or git URLs."),
     "index": ("knowingd.cli.index:index", "Index repositories again; only what changed is read."),
+    "watch": ("knowingd.cli.watch:watch", "Index on every change."),
+    "stale": ("knowingd.cli.watch:stale", "Which snapshots are behind their sources."),
     "callers": ("knowingd.cli.query:callers", "Who uses a symbol, in any repository."),
     "callees": ("knowingd.cli.query:callees", "What a symbol uses, and where that is defined."),
     "search": ("knowingd.cli.query:search", "Symbols by words."),

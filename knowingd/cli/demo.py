@@ -1,4 +1,4 @@
-"""`knowing demo`: the part of the story that exists, on a small sample."""
+"""`knowing demo`: real packages indexed and asked about, and the proofs on a small sample."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 import secrets
 import subprocess
 import sys
+import tarfile
 import tempfile
 import time
 from pathlib import Path
@@ -27,17 +28,71 @@ from knowingd.errors import KnowingError
 @click.option("-o", "--output", metavar="DIR", help="Keep the files here instead of a temporary directory.")
 @common_options
 def command(output: str | None, *, as_json: bool, quiet: bool, **_common: object) -> int:
-    """Two repositories, one signed log, three proofs, and two forgeries refused.
+    """Real packages, indexed one by one and asked about together; then three proofs, and two forgeries refused.
 
-    Each proof is checked by a process of its own that is given the bundle and the trust file, and nothing else.
+    The packages come from the package index through pip, as sources, and are not installed. Without a network the demo
+    goes on with its sample. Each proof is checked by a process of its own that is given the bundle and the trust file,
+    and nothing else.
     """
     with tempfile.TemporaryDirectory(prefix="knowing-demo-") as scratch:
         directory = Path(output) if output else Path(scratch)
         directory.mkdir(parents=True, exist_ok=True)
-        steps = _story(directory, say=not (as_json or quiet))
+        say = not (as_json or quiet)
+        found = _packages(directory, say=say)
+        if say:
+            click.echo("\nproofs, on a small sample")
+        steps = _story(directory, say=say)
     if as_json:
-        click.echo(json.dumps({"steps": steps}, ensure_ascii=False))
+        click.echo(json.dumps({"packages": found, "steps": steps}, ensure_ascii=False))
     return 0
+
+
+PACKAGES = ("click==8.3.0", "flask==3.1.2", "werkzeug==3.1.3", "jinja2==3.1.6")
+QUESTIONS = (
+    ("werkzeug.routing.Map.bind", "a method of a library, called by an application framework"),
+    ("jinja2.Environment.get_template", "a method that is called on a subclass, in another repository"),
+)
+
+
+def _packages(directory: Path, *, say: bool) -> list[dict[str, Any]]:
+    """Index real packages into a data directory of the demo, each as a repository of its own, and ask across them."""
+    archives, sources = directory / "archives", directory / "packages"
+    command = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps"]
+    command += ["--no-binary", ",".join(one.partition("==")[0] for one in PACKAGES), "--dest", str(archives), *PACKAGES]
+    if subprocess.run(command, capture_output=True, check=False).returncode:  # noqa: S603
+        if say:
+            click.echo("no package index can be reached, so the demo goes on without real packages")
+        return []
+    sources.mkdir(exist_ok=True)
+    for path in sorted(archives.glob("*.tar.gz")):
+        with tarfile.open(path) as archive:
+            archive.extractall(sources, filter="data")
+        unpacked = sources / path.name.removesuffix(".tar.gz")
+        unpacked.replace(sources / path.name.rpartition("-")[0])
+    home = ["--home", str(directory / "home")]
+    _knowing(["add", *map(str, sorted(sources.iterdir())), *home], say=say)
+    found = []
+    for symbol, why in QUESTIONS:
+        if say:
+            click.echo(f"\n{why}")
+        _knowing(["callers", symbol, "--repo", "flask", *home], say=say)
+        answer = _knowing(["callers", symbol, "--json", *home], say=False)
+        found.append({"symbol": symbol, "callers": len(json.loads(answer)["callers"])})
+    return found
+
+
+def _knowing(arguments: list[str], *, say: bool) -> str:
+    """Run a command of ours as a user would."""
+    if say:
+        shown = [Path(word).name if word.startswith("/") else word for word in arguments if word != "--home"]
+        click.echo(f"$ knowing {' '.join(shown[:-1])}")
+    command = [sys.executable, "-m", "knowingd.cli", *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - this very program
+    if done.returncode:
+        raise KnowingError(f"knowing {arguments[0]} failed: {done.stderr}")
+    if say:
+        click.echo(done.stdout.rstrip())
+    return done.stdout
 
 
 def _story(directory: Path, *, say: bool) -> list[dict[str, Any]]:
