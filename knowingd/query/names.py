@@ -78,16 +78,22 @@ class Names:
 
 
 def _module_of(home: StoredGraph, node: NodeId) -> str | None:
-    """The import name of the module that a package path stands for: the longest one that ends the path."""
+    """The import name of the module that a package path stands for; claimed names come before unclaimed ones."""
     top = node.name.partition(".")[0]
     dotted = node.package.replace("/", ".")
-    found: list[str] = []
-    for kind in dict.fromkeys((node.kind, "type", "function", "var", "const")):
-        names = home.aliases_of(NodeId(node.repo, node.package, top, kind))
-        ending = [one for one in names if isinstance(one, str) and one.endswith("." + top)]
-        found += [one.partition("://")[2][: -len(top) - 1] for one in ending]
-    for kind in ("file", "package"):
-        names = home.aliases_of(NodeId(node.repo, node.package, node.name, kind))
-        found += [one.partition("://")[2] for one in names if isinstance(one, str)]
-    fitting = [one for one in found if dotted == one or dotted.endswith("." + one)]
-    return max(fitting, key=len, default=None)
+    found: list[tuple[bool, int, str]] = []
+    for kind, last in (*((kind, top) for kind in _KINDS), ("file", ""), ("package", "")):
+        target = NodeId(node.repo, node.package, last or node.name, kind)
+        for alias in home.aliases_of(target):
+            module = alias.partition("://")[2] if isinstance(alias, str) else ""
+            if last and module.endswith("." + last):
+                module = module[: -len(last) - 1]
+            elif last:
+                continue
+            if module and (dotted == module or dotted.endswith("." + module)):
+                claimed = any(one.claimed for one in home.alias(str(alias)) if one.node == target)
+                found.append((claimed, len(module), module))
+    return max(found)[2] if found else None
+
+
+_KINDS = ("type", "function", "var", "const", "method", "interface")

@@ -173,6 +173,7 @@ def library() -> Indexed:
                 def inner(self): return self.hidden
             def make(): return Client()
             default = make()
+            Alias = Client
             """,
         },
         OTHER,
@@ -187,6 +188,7 @@ WALKS = {
     "lib.client.default.send": "lib/client:Client.send",
     "lib.make().__enter__().close": "lib/client:Base.close",
     "lib.client.make": "lib/client:make",
+    "lib.client.Alias().send": "lib/client:Client.send",
 }
 
 

@@ -73,8 +73,10 @@ class Modules:
             unit for unit, files in self.units.items() if any("/__init__.py" in f"/{one}" for one in files)
         }
         self.roots: list[tuple[str, str, frozenset[str] | None, bool]] = []  # directory, prefix, top names, claimed
-        for path in manifests:
-            self._add(path, view.summary(path))
+        told = {path: found for path in manifests if (found := view.summary(path).get("manifest"))}
+        explicit = {path.rpartition("/")[0] for path, found in told.items() if found["roots"] or found["packages"]}
+        for path, manifest in told.items():
+            self._add(path.rpartition("/")[0], manifest, explicit)
         if not any(claimed for *_, claimed in self.roots):
             self.roots += [(directory, "", tops, False) for directory, tops in self._discover("")]
         self.roots = sorted(set(self.roots), key=lambda one: (one[0], one[1], sorted(one[2] or ()), one[3]))
@@ -87,11 +89,8 @@ class Modules:
                 for name, _ in names:
                     self._by_name.setdefault(name, unit)
 
-    def _add(self, path: str, summary: Summary) -> None:
-        manifest = summary.get("manifest")
-        if not manifest:
-            return
-        home = path.rpartition("/")[0]
+    def _add(self, home: str, manifest: Summary, explicit: set[str]) -> None:
+        """Take in a manifest; one that says nothing of packages is silent beside another that does."""
         packages = frozenset(manifest["packages"]) if manifest["packages"] else None
         roots = manifest["roots"]
         if not roots and packages:  # listed, without saying where: most backends look into `src` too
@@ -102,7 +101,7 @@ class Modules:
             if tops is None and not directory and not prefix:
                 tops = frozenset(top for found, names in self._discover(where) if found == where for top in names)
             self.roots.append((where, prefix, None if prefix else tops, True))
-        if manifest["discover"]:
+        if manifest["discover"] and home not in explicit:
             self.roots += [(directory, "", tops, True) for directory, tops in self._discover(home)]
 
     def _has(self, home: str, place: str, packages: frozenset[str]) -> bool:

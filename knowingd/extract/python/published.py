@@ -95,8 +95,12 @@ class Published(UnitRecords):
             types, partial = self._types(meaning, "returns")
             return Facts(returns=types, partial=partial)
         owner, _, name = qualified.rpartition(".")
-        types, partial = self._types(evaluator.variable(("V", package, owner, name, None), MAX_HOPS), "types")
-        return Facts(types=types, partial=partial)
+        meaning = evaluator.variable(("V", package, owner, name, None), MAX_HOPS)
+        types, partial = self._types(meaning, "types")
+        # A second name of a class, or of something outside: calling it gives what calling that gives.
+        others = [one for one in meaning.values if one[0] == "C" or (one[0] == "X" and not one[1].endswith("()"))]
+        returns = tuple(known for one in others[:MAX_TYPES] if (known := self._type(one)) is not None)
+        return Facts(types=types, returns=returns, partial=partial)
 
     def _returns_nothing(self, qualified: str) -> bool:
         """The short way for most functions of most programs."""
