@@ -27,7 +27,7 @@ from knowingd.snapshot import fsck
 from knowingd.snapshot.backup import write_backup
 from knowingd.snapshot.diff import Diff, diff
 from knowingd.snapshot.fsck import RepositoryCheck
-from knowingd.snapshot.snapshots import Origin, Told, publish_again, recover, take, withdraw
+from knowingd.snapshot.snapshots import Origin, Told, paused_collection, publish_again, recover, take, withdraw
 from knowingd.source import Location, Source, mirror, open_source, repository_url, without_secret
 from knowingd.store.database import translated
 from knowingd.store.locks import DEFAULT_WAIT, exclusive
@@ -244,7 +244,7 @@ class Node:
         row = self.store.register(
             url, ref, self.keys.origin, path=path, local=True, now=now, remote=remote and without_secret(remote)
         )
-        with exclusive(self.home.lock(row.database), row.url, options.wait):
+        with exclusive(self.home.lock(row.database), row.url, options.wait), paused_collection():
             store = self.repository(row)
             found = index(store, source, jobs=options.jobs, full=options.full, report=options.report)
             options.report("writing", 0, 0)

@@ -20,6 +20,7 @@ from knowing_protocol.vocabulary import Coverage, NodeKind
 
 from knowingd.extract.interface import Language, Linked, Summary, View, changed_keys
 from knowingd.index.languages import extractor_id, language_of, languages
+from knowingd.index.linking import link_all
 from knowingd.index.workers import summarized
 from knowingd.source import Entry, Source
 from knowingd.store.codes import EDGE_TYPES, SOURCE
@@ -108,8 +109,8 @@ def index(
         tree = _Tree(entries, {} if whole else session.index.files())
         _read(tree, source, jobs, report)
         if whole:
-            return _everything(session, tree, report)
-        return _what_changed(session, tree, report)
+            return _everything(session, tree, jobs, report)
+        return _what_changed(session, tree, jobs, report)
 
 
 def _read(tree: _Tree, source: Source, jobs: int, report: Report) -> None:
@@ -160,8 +161,9 @@ def _unit(language: Language, unit: str) -> str:
     return f"{language.name}\0{unit}"
 
 
-def _everything(session: GraphSession, tree: _Tree, report: Report) -> Indexed:
+def _everything(session: GraphSession, tree: _Tree, jobs: int, report: Report) -> Indexed:
     """Link the whole tree; what is there already is compared as records."""
+    attributes: dict[str, bytes] = {}
     present, fresh = _present(tree), _fresh(tree)
     parts: list[Records] = []
     visits: dict[str, Collection[str]] = {}
@@ -169,18 +171,19 @@ def _everything(session: GraphSession, tree: _Tree, report: Report) -> Indexed:
     for language in languages():
         view = StoredView(_of(language, present), fresh, lambda _: None)
         tree_keys[language.name] = language.tree_keys(view)
+        for path in view.paths():
+            view.summary(path)  # unpacked once, before processes share them
+        units = list(language.units(view.paths()))
         linker = language.linker(session.repo, view)
-        units = language.units(view.paths())
-        for number, unit in enumerate(units):
-            linked = linker.link(unit)
-            parts.append(linked.records)
-            visits[_unit(language, unit)] = linked.visited
-            report("linking", number + 1, len(units))
+        part = link_all(linker, units, jobs, report)
+        parts += part.records
+        visits.update((_unit(language, unit), keys) for unit, keys in part.visited.items())
+        attributes.update(part.attributes)
     tree.counts.linked = len(parts)
     new = united(parts)
     new.coverage = _coverage(tree, new.coverage, {})
     if session.last_snapshot() is None:
-        changes = Changes(SOURCE, new, Records())
+        changes = Changes(SOURCE, new, Records(), attributes=attributes)
     else:
         changes = difference(read_records(session, SOURCE), new)
     _count(tree, new.coverage)
@@ -195,7 +198,7 @@ def _everything(session: GraphSession, tree: _Tree, report: Report) -> Indexed:
     return Indexed([changes], tree.counts, keep)
 
 
-def _what_changed(session: GraphSession, tree: _Tree, report: Report) -> Indexed:
+def _what_changed(session: GraphSession, tree: _Tree, jobs: int, report: Report) -> Indexed:
     """Link the units of changed files and those that looked at what changed in them."""
     present, fresh = _present(tree), _fresh(tree)
     before = [path for path, file in tree.kept.items() if file.summarized]
@@ -221,7 +224,7 @@ def _what_changed(session: GraphSession, tree: _Tree, report: Report) -> Indexed
         prefix = _unit(language, "")
         todo |= {name.removeprefix(prefix) for name in session.index.visitors(changed) if name.startswith(prefix)}
         if len(todo) > max(50, len(new_units) * _RELINK_ALL):
-            return _again(session, tree, report)
+            return _again(session, tree, jobs, report)
         old_linker, new_linker = language.linker(session.repo, old_view), language.linker(session.repo, new_view)
         for number, unit in enumerate(sorted(todo)):
             if unit in old_units:
@@ -254,13 +257,13 @@ def _what_changed(session: GraphSession, tree: _Tree, report: Report) -> Indexed
     return Indexed([changes], tree.counts, keep)
 
 
-def _again(session: GraphSession, tree: _Tree, report: Report) -> Indexed:
+def _again(session: GraphSession, tree: _Tree, jobs: int, report: Report) -> Indexed:
     """Nearly everything changed: link the whole tree, from kept summaries where files did not change."""
     handled = tree.handled
     for path, file in tree.kept.items():
         if path in handled and path not in tree.read:
             tree.read[path] = (file.content_id, file.reason, session.index.summary(path))
-    return _everything(session, tree, report)
+    return _everything(session, tree, jobs, report)
 
 
 def _keys_of_edits(language: Language, edited: Iterable[str], old: View, new: View) -> set[str]:

@@ -111,7 +111,7 @@ class Applier:
         self._add_aliases(layer, added.aliases)
         self._add_members(layer, added.members)
         self._add_facts(layer, added.facts)
-        self._add_files(layer, added, changes.known)
+        self._add_files(layer, added, changes)
         for path, reason in added.coverage.items():
             self._drop_coverage(layer, path)
             row_id = self._next_id("coverage")
@@ -250,9 +250,9 @@ class Applier:
             self._event(1, "facts", layer, [node, rows[-1][2]])
         insert(self.session, "INSERT OR REPLACE INTO facts", sorted(rows))
 
-    def _add_files(self, layer: int, added: Records, known: Sequence[Edge]) -> None:
+    def _add_files(self, layer: int, added: Records, changes: Changes) -> None:
         with_sites = any(file.sites for file in added.files)
-        edges = {edge.hash: edge for part in (added.edges, known) for edge in part} if with_sites else {}
+        edges = {edge.hash: edge for part in (added.edges, changes.known) for edge in part} if with_sites else {}
         next_id = self._next_id("files")
         declarations: list[tuple[Any, ...]] = []
         sites: list[tuple[int, int, bytes]] = []
@@ -272,7 +272,7 @@ class Applier:
                 self._stale(*ordinals)
             packed = self._sites(file, edges)
             sites += ((source, file_id, pack_sites(found)) for source, found in packed.items())
-            root = file_attributes(file).root
+            root = changes.attributes.get(file.path) or file_attributes(file).root
             self.session.execute(
                 "INSERT OR REPLACE INTO files VALUES (?, ?, ?, ?, ?, ?, ?)",
                 (file_id, layer, file.path, file.content, root, pack_ids(ordinals.keys()), pack_ids(packed.keys())),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
@@ -201,10 +201,11 @@ class Changes:
     """What to add to and to remove from one graph of a repository.
 
     Call sites name their edges by hash; `known` are the edges that sites of added files may name and that are in the
-    graph already.
+    graph already. `attributes` are roots of files' attributes, for those who have made them already.
     """
 
     layer: int
     added: Records
     removed: Records
     known: Sequence[Edge] = ()
+    attributes: Mapping[str, bytes] = field(default_factory=dict)
