@@ -45,3 +45,10 @@ lock: $(STAMP)
 
 clean:
 	rm -rf $(VENV) dist build .mypy_cache .ruff_cache .pytest_cache .hypothesis
+
+# The numbers of docs/benchmarks.md on how right the graph is: needs the network and npm, about an hour the first time.
+.PHONY: bench-quality
+bench-quality: $(STAMP)
+	PYTHONPATH=tests $(BIN)/python -m quality.oracle
+	PYTHONPATH=tests $(BIN)/python -m quality.ours
+	PYTHONPATH=tests $(BIN)/python -m quality.compare --require

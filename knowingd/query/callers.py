@@ -8,7 +8,9 @@ from typing import NamedTuple
 
 from knowing_protocol.claims import CALLERS, Answer, Caller, Question, decide
 from knowing_protocol.errors import RejectedError
+from knowing_protocol.graph import target_segments
 from knowing_protocol.hashing import NodeId, external
+from knowing_protocol.paths import ANY_NAME
 from knowing_protocol.vocabulary import CONFIDENCE, USES, EdgeType, Provenance
 
 from knowingd.errors import NotFoundError
@@ -124,8 +126,14 @@ def _uses(answer: Answer, symbol: NodeId, scope: Scope, depth: int) -> list[Use]
 
 
 def _undecided(answer: Answer, scope: Scope) -> list[Use]:
+    """References by the symbol's own name that could not be decided.
+
+    A proof also lists what may have any name (the result of a call that is called); for people that is noise.
+    """
     found = []
     for one in answer.undecided:
+        if ANY_NAME in target_segments(external(one.target)):
+            continue
         repository = scope.repository(one.repository)
         for package, name, kind, provenances in one.sources:
             source = NodeId(one.repository, package, name, kind)
