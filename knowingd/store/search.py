@@ -15,6 +15,7 @@ _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_A-Za-z]+")
 _TERM = re.compile(r"\w+")
 MAX_DOC = 1000
 MAX_TERMS = 32
+_ALL_TERMS = 1000.0  # what fits all words is better than anything that fits some, in every repository
 
 
 def words_of(name: str) -> list[str]:
@@ -65,12 +66,25 @@ def find(session: Session, text: str, limit: int, kinds: Collection[str] = ()) -
     terms = list(dict.fromkeys(_TERM.findall(text)))[:MAX_TERMS]
     if not terms:
         return []
-    wanted = " OR ".join(f'"{one}"*' for term in terms for one in dict.fromkeys((term, *words_of(term))))
+    words = [" OR ".join(f'"{one}"*' for one in dict.fromkeys((term, *words_of(term)))) for term in terms]
+    every = " AND ".join(f"({one})" for one in words)
+    found = _matches(session, every, limit, kinds)
+    if len(found) < limit and len(terms) > 1:
+        known = {hit.node for hit in found}
+        some = _matches(session, " OR ".join(words), limit, kinds)
+        return [
+            *(hit._replace(score=hit.score - _ALL_TERMS) for hit in found),
+            *[hit for hit in some if hit.node not in known][: limit - len(found)],
+        ]
+    return [hit._replace(score=hit.score - _ALL_TERMS) for hit in found]
+
+
+def _matches(session: Session, query: str, limit: int, kinds: Collection[str]) -> list[Hit]:
     codes = [KIND_CODES[kind] for kind in kinds if kind in KIND_CODES]
     only = f"AND n.kind IN ({', '.join('?' * len(codes))})" if kinds else ""
     rows = session.execute(
         f"SELECT n.id, n.kind, bm25(nodes_fts, {_WEIGHTS}) AS score FROM nodes_fts "
         f"JOIN nodes n ON n.id = nodes_fts.rowid WHERE nodes_fts MATCH ? {only} ORDER BY score, n.id LIMIT ?",
-        (wanted, *codes, limit),
+        (query, *codes, limit),
     )
     return [Hit(node, KINDS[kind], score) for node, kind, score in rows]

@@ -60,7 +60,7 @@ def _edit(files: dict[str, bytes], choose: random.Random) -> str:
     return f"{kind} {path}"
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0, 1, 302])  # 302: a star import that comes back to where it started
 def test_updating_equals_indexing_from_nothing_on_this_repository(seed: int) -> None:
     choose = random.Random(seed)
     files = _tree()

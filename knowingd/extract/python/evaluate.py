@@ -17,9 +17,7 @@ class Evaluator(Types):
         """What an entry names: definitions, where it names any."""
         found: Meaning | None = file.memo.get(number)
         if found is not None and found.need <= hops:
-            if found.deps:
-                self.deps |= found.deps
-            return found
+            return self.used(found, hops)
         base, step = file.table[number]
         if base < 0 and step[0] in "SCUKBN?":  # these look at nothing
             found = file.memo[number] = self._head(file, step, hops)
@@ -66,7 +64,7 @@ class Evaluator(Types):
         return NOT_KNOWN
 
     def _composed(self, file: SourceFile, mark: str, numbers: list[int], hops: int) -> Meaning:
-        if hops <= 0:
+        if not self.enough(hops):
             return STOPPED
         parts = [self.values(file, one, hops - 1) for one in numbers]
         together = union(parts)

@@ -41,12 +41,13 @@ _NO_KEYS: Final[frozenset[str]] = frozenset()
 class Meaning:
     """What an entry means: values in source order, flags, and how many hops that took."""
 
-    __slots__ = ("deps", "flags", "need", "values")
+    __slots__ = ("cut", "deps", "flags", "need", "values")
 
     def __init__(self, values: tuple[Value, ...] = (), flags: int = 0, need: int = 0) -> None:
         self.values = values
         self.flags = flags
         self.need = need
+        self.cut = False  # something below it had to stop
         self.deps: AbstractSet[str] = _NO_KEYS
 
 
@@ -78,6 +79,8 @@ class Meanings:
     def __init__(self, tree: Tree) -> None:
         self.tree = tree
         self.deps: set[str] = set()
+        self._lowest = 0
+        self._cut = False
         self._imports: dict[tuple[str, int, str], tuple[Value | None, list[str]]] = {}
 
     def visit(self, package: str, scope: str, name: str) -> None:
@@ -85,22 +88,45 @@ class Meanings:
         self.deps.add(f"{package}\0{scope}\0{name}")
 
     def kept(self, cache: dict[Any, Any], key: Any, hops: int, compute: Callable[..., Meaning], *given: Any) -> Meaning:
-        """Compute something once for as many hops as it needs, and note what it looked at for everybody who asks."""
+        """Compute something once for as many hops as it needs, and note what it looked at for everybody who asks.
+
+        How many hops it needs is measured, not told: what it came down to, and whether it had to stop. So a result
+        that was cut anywhere below is kept for that number of hops alone.
+        """
         found: Meaning | None = cache.get(key)
         if found is None or found.need > hops:
             cut_key = (key, hops)
             found = cache.get(cut_key)
             if found is None:
-                outer, self.deps = self.deps, set()
+                outer = self.deps, self._lowest, self._cut
+                self.deps, self._lowest, self._cut = set(), hops, False
                 result = compute(*given)
-                found = Meaning(result.values, result.flags, result.need)
+                found = Meaning(result.values, result.flags, hops - self._lowest)
+                found.cut = self._cut
                 if self.deps:
                     found.deps = self.deps  # nobody adds to it from here on
-                self.deps = outer
-                cache[cut_key if found.flags & CUT else key] = found
+                cache[cut_key if self._cut else key] = found
+                self.deps, self._lowest, self._cut = outer
+        return self.used(found, hops)
+
+    def used(self, found: Meaning, hops: int) -> Meaning:
+        """Note that a result is used, as if it were computed now."""
         if found.deps:
             self.deps |= found.deps
+        if found.cut:
+            self._cut = True
+            self._lowest = 0
+        elif hops - found.need < self._lowest:
+            self._lowest = hops - found.need
         return found
+
+    def enough(self, hops: int) -> bool:
+        """Whether another hop is allowed. Every decision that hangs on the hops is taken here."""
+        if hops <= 0:
+            self._cut = True
+            return False
+        self._lowest = min(self._lowest, hops - 1)
+        return True
 
     def values(self, file: SourceFile, number: int, hops: int = MAX_HOPS) -> Meaning:
         """The values that an entry may have."""

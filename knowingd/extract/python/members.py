@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from knowingd.extract.limits import MAX_ORDER, MAX_QUALIFIED_BYTES
+from knowingd.extract.limits import MAX_HOPS, MAX_ORDER, MAX_QUALIFIED_BYTES
 from knowingd.extract.python import tables
 from knowingd.extract.python.meaning import (
     CUT,
@@ -86,7 +86,7 @@ class Members(Names):
             if inside is not None:
                 return inside
         dotted = self.canonical(package)
-        outside = [f"{one}.{name}" for one in self.outer_stars(unit, hops)] if unit.files else []
+        outside = [f"{one}.{name}" for one in self.outer_stars(unit, MAX_HOPS)] if unit.files else []
         if outside:
             return Meaning((("X", candidates(outside), None),), UNKNOWN)
         return Meaning((("X", f"{dotted}.{name}", None),)) if dotted else NOT_KNOWN
@@ -116,7 +116,7 @@ class Members(Names):
 
     def _order(self, unit: Unit, qualified: str, hops: int) -> Meaning:
         own: Value = ("C", unit.package, qualified, "")
-        if hops <= 0:
+        if not self.enough(hops):
             return Meaning((own, ("?",)), CUT)
         bases = self.bases(unit, qualified, hops - 1)
         flags, need = bases.flags, bases.need
@@ -185,7 +185,7 @@ class Members(Names):
 
     def _function_attribute(self, value: Value, name: str, hops: int) -> Meaning:
         """Functions have no members but those that a decorator gives them."""
-        if hops <= 0:
+        if not self.enough(hops):
             return STOPPED
         unit = self.tree.unit(value[1])
         self.visit(value[1], value[2], "()")

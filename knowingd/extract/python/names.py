@@ -42,15 +42,14 @@ class Names(Meanings):
         self.visit(unit.package, "", name)
         known: Meaning | None = unit.cache.get(("n", name))
         if known is not None and known.need <= hops:
-            self.deps |= known.deps
-            return known
+            return self.used(known, hops)
         bindings = [(file, found) for file in unit.files if (found := file.names.get(0, {}).get(name))]
         if bindings:
             return self.kept(unit.cache, ("n", name), hops, self._bound, unit, "", name, bindings, hops)
         if not unit.files or (name.startswith("__") and name in tables.MODULE_NAMES):
             return None
         for star in self.stars(unit):
-            if star[0] == "M" and hops > 0 and star[1] != unit.package:
+            if star[0] == "M" and star[1] != unit.package and self.enough(hops):
                 other = self.tree.unit(star[1])
                 if self.exports(other, name):
                     brought = self.module_name(other, name, hops - 1)
@@ -107,7 +106,7 @@ class Names(Meanings):
         return self.kept(file.unit.cache, key, hops, self._variables, file, bindings, hops)
 
     def _variables(self, file: SourceFile, bindings: list[Any], hops: int) -> Meaning:
-        if hops <= 0:
+        if not self.enough(hops):
             return STOPPED
         found = [self._binding(file, one, hops - 1) for one in bindings]
         together = union(found)
@@ -165,7 +164,7 @@ class Names(Meanings):
         """A parameter without a type is of the type that the method which it overrides declares."""
         _, number, name, default = binding
         owner, _, method = file.scopes[number][QUALIFIED].rpartition(".")
-        if hops <= 0:
+        if not self.enough(hops):
             return STOPPED
         order = self.order(file.unit.package, owner, hops - 1)
         for base in order.values[1:]:
@@ -223,7 +222,7 @@ class Names(Meanings):
             return NOT_KNOWN
         if not name:
             return Meaning((module,))
-        if hops <= 0:
+        if not self.enough(hops):
             return STOPPED
         found = self.member_of(module, name, hops - 1, importing=unit.package)
         return Meaning(found.values, found.flags, found.need + 1)

@@ -42,7 +42,7 @@ class Operations(Results):
                 return Meaning((("T", bound.values),), bound.flags & CUT, bound.need)
         if path.endswith(".TypeVar"):
             return Meaning((("T", ()),))
-        if step.startswith("(=") and hops > 0:
+        if step.startswith("(=") and self.enough(hops):
             found = self._by_arguments(file, path, [int(one) for one in step[2:].split(";")], hops - 1)
             if found is not None:
                 return Meaning(found.values, found.flags | INFERRED, found.need + 1)
@@ -95,8 +95,10 @@ class Operations(Results):
             return Meaning((("X", path, None),)) if len(path) <= MAX_QUALIFIED_BYTES else NOT_KNOWN
         if kind == "C" and step.startswith("["):
             return Meaning((value,))  # a generic class with its arguments
-        if kind != "I" or hops <= 0:
-            return STOPPED if hops <= 0 else NOT_KNOWN
+        if kind != "I":
+            return NOT_KNOWN
+        if not self.enough(hops):
+            return STOPPED
         found = self._operate_on_instance(value, step, hops)
         order = self.order(value[1], value[2], hops - 1)
         return Meaning(found.values, found.flags | (order.flags & CUT), max(found.need, order.need + 1))

@@ -51,7 +51,7 @@ class Results(Members):
 
     def variable(self, value: Value, hops: int) -> Meaning:
         """The values of a variable or attribute."""
-        if hops <= 0:
+        if not self.enough(hops):
             return STOPPED
         _, package, qualified, name, bound = value
         unit = self.tree.unit(package)
@@ -87,14 +87,14 @@ class Results(Members):
         """The type that a base declares for an attribute which a class sets to something unknown."""
         found = self.member(("I", unit.package, qualified, SELF), name, hops, skip=1)
         variables = [one for one in found.values if one[0] == "V"]
-        if len(variables) != 1 or hops <= 0:
+        if len(variables) != 1 or not self.enough(hops):
             return Meaning((), found.flags & CUT, found.need)
         above = self.variable(variables[0], hops - 1)
         return Meaning(above.values, above.flags, max(above.need, found.need) + 1)
 
     def _result(self, value: Value, hops: int) -> Meaning:
         """What calling a function gives."""
-        if hops <= 0:
+        if not self.enough(hops):
             return STOPPED
         _, package, qualified, bound = value
         unit = self.tree.unit(package)

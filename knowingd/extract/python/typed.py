@@ -28,7 +28,7 @@ class Types(Operations):
 
     def annotation(self, file: SourceFile, scope: int, text: str, hops: int) -> Meaning:
         """The values that an annotation in a scope allows."""
-        if hops <= 0:
+        if not self.enough(hops):
             return STOPPED
         key = ("a", file.path, file.owner(scope), text)
         found = self.kept(file.unit.cache, key, hops, self._typed, file, scope, parse_annotation(text), hops - 1)
@@ -78,7 +78,7 @@ class Types(Operations):
 
     def _type_alias(self, value: Value, hops: int) -> Meaning:
         """A variable that stands for a type: `Name = Union[A, B]`, or a type variable."""
-        if hops <= 0:
+        if not self.enough(hops):
             return STOPPED
         _, package, qualified, name, _ = value
         unit = self.tree.unit(package)
