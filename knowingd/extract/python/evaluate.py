@@ -29,8 +29,12 @@ class Evaluator(Types):
         found = self.symbols(file, number, hops)
         for value in found.values:
             if value[0] in "VF":
-                return self.kept(file.memo, ("v", number), hops, self.dereference, found, hops)
+                return self.kept(file.memo, ("v", number), hops, self._values, file, number, hops)
         return found
+
+    def _values(self, file: SourceFile, number: int, hops: int) -> Meaning:
+        # With fewer hops left an entry may name less, so that the names count to what the values need.
+        return self.dereference(self.symbols(file, number, hops), hops)
 
     def _symbols(self, file: SourceFile, number: int, hops: int) -> Meaning:
         base, step = file.table[number]
