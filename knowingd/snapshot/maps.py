@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Iterator
 from functools import cached_property
 
 from knowing_protocol import graph
-from knowing_protocol.critbit import MerkleMap, build
+from knowing_protocol.critbit import MerkleMap, root_of
 from knowing_protocol.encoding import canonical_json
 from knowing_protocol.graph import Level, RenamedMember
 from knowing_protocol.hashing import external_hash, relation_entry, relation_hash, set_digest, tagged
@@ -34,9 +34,7 @@ Items = dict[bytes, bytes]
 
 def set_value(level: Level, content: Items) -> bytes:
     """The value of a key that stands for a small set, which is not empty."""
-    node = build(level, content)
-    assert node is not None
-    return set_digest(node[0], len(content))
+    return set_digest(root_of(level, [key + value for key, value in content.items()]), len(content))
 
 
 def code_of(edge_type: int, target: int) -> int:
@@ -276,26 +274,38 @@ class Maps:
         """Branches and inbound sets."""
         hashes = {node: row.hash for node, row in self.session.load_nodes(None).items()}
         packages = self.session.package_ids()
-        branches: dict[tuple[int, int], Items] = defaultdict(dict)
-        inbound: dict[int, Items] = defaultdict(dict)
+        branches: dict[int, list[bytes]] = defaultdict(list)  # package and type to relations with their values
+        inbound: dict[int, list[bytes]] = defaultdict(list)
         sources: dict[int, list[int]] = defaultdict(list)
         for source, edge_type, target, codes in self._observed(self.session.edges()):
             relation, digest = relation_entry(
                 hashes[source], hashes[target], EDGE_TYPES[edge_type], [PROVENANCES[code] for code in codes]
             )
-            branches[packages[source], edge_type][relation] = digest
+            record = relation + digest
+            branches[packages[source] << TYPE_BITS | edge_type].append(record)
             code = target << TYPE_BITS | edge_type
-            inbound[code][relation] = digest
-            sources[code] += [source << PROVENANCE_BITS | provenance for provenance in codes]
+            inbound[code].append(record)
+            if len(codes) == 1:
+                sources[code].append(source << PROVENANCE_BITS | codes[0])
+            else:
+                sources[code] += [source << PROVENANCE_BITS | provenance for provenance in codes]
         self.caches.put_branches(
-            sorted(
-                (self.layer, package, edge_type, MerkleMap.of(Level.RELATIONS, content).root)
-                for (package, edge_type), content in branches.items()
-            )
+            (self.layer, code >> TYPE_BITS, code & REPUBLISHED_CODE, root_of(Level.RELATIONS, branches.pop(code)))
+            for code in sorted(branches)
         )
-        codes_in_order = sorted(inbound)
-        rows = (self._inbound_row(code, inbound.pop(code), sources.pop(code)) for code in codes_in_order)
-        self.caches.put_inbound(self.layer, rows)
+        self.caches.put_inbound(self.layer, self._all_inbound(inbound, sources))
+
+    def _all_inbound(self, inbound: dict[int, list[bytes]], sources: dict[int, list[int]]) -> Iterator[InboundRow]:
+        for code in sorted(inbound):
+            records, origins = inbound.pop(code), sources.pop(code)
+            if len(records) > LARGE_SET:
+                senders = dict.fromkeys(one >> PROVENANCE_BITS for one in origins)  # in the order of the records
+                places = [(record[:32], sender) for record, sender in zip(records, senders, strict=True)]
+                yield self._large_row(code, Entries(places, {one[:32]: one[32:] for one in records}))
+                continue
+            value = self._values[code] = set_digest(root_of(Level.INBOUND_SET, records), len(records))
+            kept = value if len(records) > CHEAP_SET else None
+            yield InboundRow(code >> TYPE_BITS, code & REPUBLISHED_CODE, kept, pack_ids(origins))
 
     def _observed(self, edges: Iterable[tuple[int, int, int, int]]) -> Iterator[tuple[int, int, int, list[int]]]:
         """Relations of this graph, and in which ways each was observed, from edges that come in order."""
@@ -325,7 +335,11 @@ class Maps:
             (relation_hash(nodes[source].hash, key, name), source)
             for source in {one >> PROVENANCE_BITS for one in sources}
         ]
-        made = self.trees.build(Level.INBOUND_SET, "inbound-set", Entries(places, content), edge_type, target)
+        return self._large_row(code, Entries(places, content))
+
+    def _large_row(self, code: int, entries: Entries) -> InboundRow:
+        target, edge_type = code >> TYPE_BITS, code & REPUBLISHED_CODE
+        made = self.trees.build(Level.INBOUND_SET, "inbound-set", entries, edge_type, target)
         value = self._values[code] = set_digest(made.root, made.size)
         return InboundRow(target, edge_type, value, None)
 

@@ -169,6 +169,34 @@ def _hash_buckets(level: int, records: Sequence[bytes], bits: int) -> tuple[list
     return roots, (width - length for length in lengths if length > longest)
 
 
+def root_of(level: int, records: list[bytes]) -> bytes:
+    """The root over records (keys followed by their values, each key once), in any order, without keeping a tree."""
+    hasher, prefix = sha256, b"\0" + _BYTE[level]
+    if len(records) == 1:
+        return hasher(prefix + records[0]).digest()
+    if not records:
+        return empty_hash(level)
+    records.sort()
+    if len(records) >= _LARGE:
+        return _hash_buckets(level, records, 0)[0][0][0]
+    hashes = [hasher(prefix + record).digest() for record in records]
+    depths = _depths([record[:32] for record in records])
+    prefixes = _INNER_PREFIXES[level]
+    if len(records) == 2:
+        return hasher(prefixes[depths[0]] + hashes[0] + hashes[1]).digest()
+    waiting: list[tuple[int, bytes]] = []  # finished left sides and the depths at which they wait
+    current = hashes[0]
+    for depth, fresh in zip(depths, hashes[1:], strict=True):
+        while waiting and waiting[-1][0] > depth:
+            top, left = waiting.pop()
+            current = hasher(prefixes[top] + left + current).digest()
+        waiting.append((depth, current))
+        current = fresh
+    for top, left in reversed(waiting):
+        current = hasher(prefixes[top] + left + current).digest()
+    return current
+
+
 def bucket_roots(level: int, content: Mapping[bytes, bytes], bits: int) -> dict[int, bytes]:
     """The root of each subtree whose keys share their first `bits` bits (at most 64), by those bits as a number."""
     if not content:

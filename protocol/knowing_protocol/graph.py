@@ -21,7 +21,7 @@ from enum import IntEnum
 from hashlib import sha256
 from typing import NamedTuple, Protocol
 
-from knowing_protocol.critbit import MerkleMap
+from knowing_protocol.critbit import MerkleMap, root_of
 from knowing_protocol.encoding import canonical_json
 from knowing_protocol.errors import InvalidNameError
 from knowing_protocol.hashing import (
@@ -262,7 +262,7 @@ def names_value(names: Iterable[str | RenamedMember]) -> bytes:
         external_hash(name) if isinstance(name, str) else member_key(node_hash(*name.owner), name.name)
         for name in names
     }
-    return set_value(set_map(Level.ALIAS_OF_SET, hashes), len(hashes))
+    return set_digest(root_of(Level.ALIAS_OF_SET, [one + one for one in hashes]), len(hashes))
 
 
 def set_value(tree: MerkleMap, size: int) -> bytes:

@@ -667,3 +667,16 @@ def test_loader_of_a_whole_map_is_never_asked() -> None:
     node = critbit.build(LEVEL, content)
     assert [critbit.lookup(node, key, load) for key in content] == list(content.values())
     assert list(critbit.items(node, load)) == sorted(content.items())
+
+
+@given(st.dictionaries(st.binary(min_size=32, max_size=32), st.binary(min_size=32, max_size=32), max_size=40))
+def test_a_root_without_a_tree_is_the_root_of_the_tree(content: dict[bytes, bytes]) -> None:
+    near = {bytes(31) + bytes([number]): bytes(32) for number in range(len(content))}
+    for one in (content, near, content | near):
+        records = [key + value for key, value in one.items()]
+        assert critbit.root_of(7, records) == MerkleMap.of(7, one).root
+
+
+def test_a_root_without_a_tree_is_the_root_of_a_large_tree() -> None:
+    content = {number.to_bytes(32, "big"): bytes(32) for number in range(1000)}
+    assert critbit.root_of(7, [key + value for key, value in content.items()]) == MerkleMap.of(7, content).root
