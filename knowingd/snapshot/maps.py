@@ -11,12 +11,13 @@ from collections.abc import Collection, Iterable, Iterator
 from functools import cached_property
 
 from knowing_protocol import graph
-from knowing_protocol.critbit import MerkleMap, root_of
+from knowing_protocol.critbit import MerkleMap, leaf_hash, root_of
 from knowing_protocol.encoding import canonical_json
 from knowing_protocol.graph import Level, RenamedMember
 from knowing_protocol.hashing import external_hash, relation_entry, relation_hash, set_digest, tagged
 
 from knowingd.snapshot.trees import Content, Entries, Trees, Within, anywhere
+from knowingd.store.caches import SEVERAL
 from knowingd.store.codes import EDGE_TYPES, LAYER_OF_PROVENANCE, PROVENANCES
 from knowingd.store.interface import GraphSession
 from knowingd.store.packing import pack_ids, unpack_ids
@@ -175,9 +176,18 @@ class Maps:
                 one >> PROVENANCE_BITS for sources in unmade.values() for one in sources
             )
         )
+        nodes = self.session.load_nodes(())
         for code, sources in unmade.items():
-            content = self._relations(code & REPUBLISHED_CODE, code >> TYPE_BITS, sources)
-            self._values[code] = set_value(Level.INBOUND_SET, content)
+            target, edge_type = code >> TYPE_BITS, code & REPUBLISHED_CODE
+            if len(sources) == 1:  # most symbols are used once
+                (one,) = sources
+                relation, digest = relation_entry(
+                    nodes[one >> PROVENANCE_BITS].hash, nodes[target].hash, EDGE_TYPES[edge_type], _ALONE[one & 15]
+                )
+                self._values[code] = set_digest(leaf_hash(Level.INBOUND_SET, relation, digest), 1)
+            else:
+                content = self._relations(edge_type, target, sources)
+                self._values[code] = set_value(Level.INBOUND_SET, content)
         asked = self._values if codes is None else codes
         return {code: value for code in asked if (value := self._values.get(code)) is not None}
 
@@ -299,7 +309,7 @@ class Maps:
         for code in sorted(inbound):
             records, origins = inbound.pop(code), sources.pop(code)
             if len(records) > LARGE_SET:
-                senders = dict.fromkeys(one >> PROVENANCE_BITS for one in origins)  # in the order of the records
+                senders = large_members(origins)  # in the order of the records
                 places = [(record[:32], sender) for record, sender in zip(records, senders, strict=True)]
                 yield self._large_row(code, Entries(places, {one[:32]: one[32:] for one in records}))
                 continue
@@ -331,10 +341,7 @@ class Maps:
             return InboundRow(target, edge_type, value if len(content) > CHEAP_SET else None, pack_ids(sources))
         nodes = self.session.load_nodes([one >> PROVENANCE_BITS for one in sources])
         name, key = EDGE_TYPES[edge_type], self.session.node(target).hash
-        places = [
-            (relation_hash(nodes[source].hash, key, name), source)
-            for source in {one >> PROVENANCE_BITS for one in sources}
-        ]
+        places = [(relation_hash(nodes[one >> PROVENANCE_BITS].hash, key, name), one) for one in large_members(sources)]
         return self._large_row(code, Entries(places, content))
 
     def _large_row(self, code: int, entries: Entries) -> InboundRow:
@@ -502,19 +509,20 @@ class Maps:
         def relations_of(ids: Collection[int] | None, _: Within) -> Entries:
             observed = [
                 source << PROVENANCE_BITS | provenance
-                for source in ids or ()
+                for source in {one >> PROVENANCE_BITS for one in ids or ()}
                 for provenance in self.session.provenances(source, edge_type, target)
                 if LAYER_OF_PROVENANCE[provenance] == self.layer
             ]
             found = self._relations(edge_type, target, observed)
             rows = self.session.load_nodes({one >> PROVENANCE_BITS for one in observed})
             places = [
-                (relation_hash(rows[source].hash, key, name), source)
-                for source in {one >> PROVENANCE_BITS for one in observed}
+                (relation_hash(rows[one >> PROVENANCE_BITS].hash, key, name), one) for one in large_members(observed)
             ]
             return Entries(places, found)
 
-        slots = [(slot_of(relation_hash(nodes[source].hash, key, name)), source) for source in changed]
+        slots = [
+            (slot_of(relation_hash(nodes[source].hash, key, name)), source << PROVENANCE_BITS) for source in changed
+        ]
         made = self.trees.update(tree, Level.INBOUND_SET, slots, relations_of)
         if made.size == 0:
             self.caches.drop_tree(tree.id)
@@ -545,8 +553,18 @@ class Maps:
                 del self._large_names[row.type, row.subject]
 
 
+_ALONE = [(text,) for text in PROVENANCES]
 SOURCE_SHIFT = 31
 TARGET_MASK = (1 << SOURCE_SHIFT) - 1
+
+
+def large_members(sources: Iterable[int]) -> list[int]:
+    """The relations of a large set as its tree keeps them: each source once, with its provenance if it has only one."""
+    found: dict[int, int] = {}
+    for one in sources:
+        source = one >> PROVENANCE_BITS
+        found[source] = one if source not in found else source << PROVENANCE_BITS | SEVERAL
+    return list(found.values())
 
 
 def _names_type(edge_type: int) -> str:

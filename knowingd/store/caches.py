@@ -13,6 +13,7 @@ from knowingd.store.rows import BLOCK_BITS, NO_TYPE, InboundRow, TreeRow
 from knowingd.store.session import Session, insert
 
 HASH = 32
+SEVERAL = 15  # in place of a provenance: the relation was observed in several ways
 
 
 class Caches:
@@ -66,13 +67,14 @@ class Caches:
         if row.sources is not None:
             return unpack_ids(row.sources)
         tree = self.tree(layer, "inbound-set", edge_type, target)
-        sources = self.members(tree.id) if tree is not None else ()
-        return [
-            source << 4 | provenance
-            for source in sources
-            for provenance in self.session.provenances(source, edge_type, target)
-            if LAYER_OF_PROVENANCE[provenance] == layer
-        ]
+        found = []
+        for one in self.members(tree.id) if tree is not None else ():
+            if one & 15 != SEVERAL:
+                found.append(one)
+                continue
+            ways = self.session.provenances(one >> 4, edge_type, target)
+            found += (one >> 4 << 4 | way for way in ways if LAYER_OF_PROVENANCE[way] == layer)
+        return found
 
     def put_inbound(self, layer: int, rows: Iterable[InboundRow]) -> None:
         """Keep inbound sets."""

@@ -108,7 +108,7 @@ class Database:
         """A connection that sees one consistent state for as long as it is held."""
         with self._readers_lock:
             connection = self._readers.pop() if self._readers else None
-        with translated(self.path):
+        with translated(self.path, system=False):  # errors of whoever reads are not the database's
             if connection is None:
                 connection = self._connect(reader=True)
             try:
@@ -224,15 +224,19 @@ def _statements(script: str) -> Iterator[str]:
 
 
 @contextmanager
-def translated(path: Path) -> Iterator[None]:
+def translated(path: Path, *, system: bool = True) -> Iterator[None]:
     """SQLite's and the system's errors as ours: the file, what happened, and the way out."""
     try:
         yield
     except sqlite3.Error as error:
         raise _translated(path, error) from error
     except PermissionError as error:
+        if not system:
+            raise
         raise StoreError(f"{path}: not allowed ({error.strerror})", hint="check who owns the directory") from error
     except OSError as error:
+        if not system:
+            raise
         raise StoreError(f"{path}: {error.strerror or error}", hint="check the disk and the directory") from error
 
 

@@ -16,7 +16,7 @@ from knowing_protocol.hashing import NodeId, node_hash
 from knowing_protocol.records import Facts, facts_to_json
 from knowing_protocol.vocabulary import NodeKind
 
-from knowingd.store.codes import EDGE_TYPES, KIND_CODES, KINDS, PROVENANCES, PROVENANCES_OF_LAYER
+from knowingd.store.codes import EDGE_TYPES, KIND_CODES, KINDS, OVERLAY, PROVENANCES, PROVENANCES_OF_LAYER
 from knowingd.store.packing import unpack_ids
 from knowingd.store.rows import (
     AliasRow,
@@ -132,11 +132,13 @@ class Session:
     def count(self, layer: int) -> tuple[int, int]:
         """How many nodes and edges a graph has."""
         (nodes,) = self.execute("SELECT count(*) FROM nodes WHERE layers & ?", (1 << layer,)).fetchone()
-        marks = ", ".join("?" * len(PROVENANCES_OF_LAYER[layer]))
-        (edges,) = self.execute(
-            f"SELECT count(*) FROM edges WHERE provenance IN ({marks})", PROVENANCES_OF_LAYER[layer]
-        ).fetchone()
-        return nodes, edges
+        (edges,) = self.execute("SELECT count(*) FROM edges").fetchone()
+        overlay = 0
+        if self.execute("SELECT 1 FROM branches WHERE layer = ?", (OVERLAY,)).fetchone():  # it takes a look at each
+            marks = ", ".join("?" * len(PROVENANCES_OF_LAYER[OVERLAY]))
+            query = f"SELECT count(*) FROM edges WHERE provenance IN ({marks})"
+            (overlay,) = self.execute(query, PROVENANCES_OF_LAYER[OVERLAY]).fetchone()
+        return nodes, overlay if layer == OVERLAY else edges - overlay
 
     def packages(self) -> dict[int, str]:
         """Id to name of all packages."""
