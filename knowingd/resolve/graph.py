@@ -77,11 +77,10 @@ class StoredGraph:
         return self._once(self._inbound, edge_type, target)
 
     def _inbound(self, edge_type: str, target: NodeId) -> tuple[Relation, ...]:
-        number = self.id_of(target)
-        if number is None:
+        if target.repo not in ("", self.repo):
             return ()
         observed: dict[int, list[str]] = defaultdict(list)
-        for edge in self.session.edges_to(number, EDGE_TYPE_CODES[edge_type]):
+        for edge in self.session.edges_to_hash(node_hash(*target), EDGE_TYPE_CODES[edge_type]):
             if LAYER_OF_PROVENANCE[edge.provenance] == self.layer:
                 observed[edge.source].append(PROVENANCES[edge.provenance])
         names = self.session.identities(observed.keys())

@@ -15,7 +15,7 @@ from knowing_protocol.vocabulary import SOURCE_PROVENANCES, EdgeType
 from knowingd.errors import NotFoundError
 from knowingd.store.codes import EDGE_TYPES, PROVENANCES
 from knowingd.store.interface import GraphSession
-from knowingd.store.rows import EdgeRow, SnapshotRow
+from knowingd.store.rows import SnapshotRow
 
 STRUCTURE = frozenset(
     one.value
@@ -115,20 +115,19 @@ def _branches(session: GraphSession, first: int, last: int, found: Diff) -> None
         found.packages.setdefault(package, []).append(edge_type)
 
 
-def _net(states: dict[Any, tuple[bool, bool]], key: Any, *, added: bool) -> None:
-    """Whether a thing was there before its first event, and whether it is after its last."""
-    states[key] = (states[key][0] if key in states else not added, added)
-
-
 def _edges(session: GraphSession, first: int, last: int, found: Diff, *, forward: bool) -> None:
-    states: dict[EdgeRow, tuple[bool, bool]] = {}
-    for added, row in session.edge_events(first, last):
-        _net(states, row, added=added)
-    changed = {row: after for row, (before, after) in states.items() if before != after}
-    nodes = session.identities({one for row in changed for one in (row.source, row.target)})
-    for row, came in changed.items():
-        change = EdgeChange(nodes[row.source], nodes[row.target], EDGE_TYPES[row.type], PROVENANCES[row.provenance])
-        (found.edges_added if came == forward else found.edges_removed).append(change)
+    """An edge differs if it is there after its last event and was not before its first, or the other way round."""
+    before: dict[tuple[int, ...], int] = {}
+    after: dict[tuple[int, ...], int] = {}
+    for added, *row in session.edge_events(first, last):
+        key = tuple(row)
+        before.setdefault(key, 1 - added)
+        after[key] = added
+    changed = [(key, came) for key, came in after.items() if before[key] != came]
+    nodes = session.identities({one for (source, _, target, _), _ in changed for one in (source, target)})
+    for (source, edge_type, target, provenance), came in changed:
+        change = EdgeChange(nodes[source], nodes[target], EDGE_TYPES[edge_type], PROVENANCES[provenance])
+        (found.edges_added if bool(came) == forward else found.edges_removed).append(change)
     found.edges_added.sort()
     found.edges_removed.sort()
 

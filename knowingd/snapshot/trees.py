@@ -17,7 +17,7 @@ from knowingd.store.caches import join_roots, split_roots
 from knowingd.store.interface import GraphCaches
 from knowingd.store.rows import BLOCK_BITS, NO_TYPE, SLOT_BITS, TreeRow, slot_of
 
-KEYS_IN_A_BUCKET = 16
+KEYS_IN_A_BUCKET = 8
 BUCKETS_IN_A_BLOCK = 1 << BLOCK_BITS
 
 

@@ -9,18 +9,17 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
-from knowingd.store.rows import BranchEvent, EdgeRow, Event, Removed
+from knowingd.store.rows import BranchEvent, Event, Removed
 from knowingd.store.session import Session
 
 
-def edge_events(session: Session, after: int, upto: int) -> Iterator[tuple[bool, EdgeRow]]:
-    """Edges that came and went, in order."""
-    rows = session.execute(
+def edge_events(session: Session, after: int, upto: int) -> Iterator[tuple[int, int, int, int, int]]:
+    """Edges that came and went, in order: whether one came, source, type, target, provenance."""
+    return session.execute(
         "SELECT added, source, type, target, provenance FROM edge_events WHERE sequence > ? AND sequence <= ? "
         "ORDER BY sequence, rowid",
         (after, upto),
     )
-    return ((bool(added), EdgeRow(*row)) for added, *row in rows)
 
 
 def events(session: Session, after: int, upto: int) -> Iterator[Event]:
@@ -77,8 +76,8 @@ def _prune_nodes(session: Session, deleted_before: int) -> int:
     }
     if not candidates:
         return 0
-    for _, edge in edge_events(session, 0, 1 << 62):
-        candidates -= {edge.source, edge.target}
+    for _, source, _, target, _ in edge_events(session, 0, 1 << 62):
+        candidates -= {source, target}
     for event in events(session, 0, 1 << 62):
         candidates -= {part for part in event.body if isinstance(part, int)}
     session.executemany("DELETE FROM nodes WHERE id = ?", ((node,) for node in candidates))

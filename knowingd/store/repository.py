@@ -17,10 +17,16 @@ from knowingd.store.caches import Caches
 from knowingd.store.database import Database
 from knowingd.store.indexcache import IndexCache
 from knowingd.store.packing import unpack_ids
-from knowingd.store.rows import BranchEvent, Changes, EdgeRow, Event, Hit, Removed, Touched
+from knowingd.store.rows import BranchEvent, Changes, EdgeRow, Event, Hit, Removed, Touched, signed_slot
 from knowingd.store.session import Session
 
 T = TypeVar("T")
+
+
+_TO_HASH = (
+    "SELECT n.id, n.package_id, n.name, n.kind, i.layer, i.sources FROM nodes n "
+    "LEFT JOIN inbound i ON i.target = n.id AND i.type = ? WHERE n.slot = ?"
+)
 
 
 class RepositorySession(Session):
@@ -56,6 +62,16 @@ class RepositorySession(Session):
             found += [EdgeRow(code >> 4, edge_type, target, code & 15) for code in codes]
         return found
 
+    def edges_to_hash(self, key: bytes, edge_type: int) -> list[EdgeRow]:
+        """The edges of one type to the node with a hash, in one step: who calls this."""
+        found: list[EdgeRow] = []
+        for node, package, name, kind, layer, packed in self.execute(_TO_HASH, (edge_type, signed_slot(key))):
+            if layer is None or self.identity_hash(package, name, kind) != key:
+                continue
+            codes = unpack_ids(packed) if packed is not None else self.caches.sources(layer, edge_type, node)
+            found += [EdgeRow(code >> 4, edge_type, node, code & 15) for code in codes]
+        return found
+
     def refresh_search(self, nodes: Collection[int] | None) -> None:
         """Make the search rows of nodes again, or of all."""
         search.refresh(self, nodes)
@@ -64,8 +80,8 @@ class RepositorySession(Session):
         """Symbols that fit a text, best first."""
         return search.find(self, text, limit, kinds)
 
-    def edge_events(self, after: int, upto: int) -> Iterator[tuple[bool, EdgeRow]]:
-        """Edges that came and went between two snapshots."""
+    def edge_events(self, after: int, upto: int) -> Iterator[tuple[int, int, int, int, int]]:
+        """Edges that came and went between two snapshots: whether one came, source, type, target, provenance."""
         return history.edge_events(self, after, upto)
 
     def events(self, after: int, upto: int) -> Iterator[Event]:

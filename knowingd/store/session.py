@@ -70,11 +70,17 @@ class Session:
         """The id of a node that is in one of the graphs, or that was."""
         query = "SELECT id, package_id, name, kind, layers FROM nodes WHERE slot = ?"
         for node_id, package, name, kind, layers in self.execute(query, (signed_slot(key),)).fetchall():
-            repo = "" if kind == _EXTERNAL else self.repo
-            if node_hash(repo, self._package_name(package), name, KINDS[kind]) == key and (deleted or layers):
+            if self.identity_hash(package, name, kind) == key and (deleted or layers):
                 found: int = node_id
                 return found
         return None
+
+    def identity_hash(self, package: int, name: str, kind: int) -> bytes:
+        """The hash of a node as its columns tell it."""
+        text = self._package_names.get(package)
+        if text is None:
+            text = self._package_name(package)
+        return node_hash("" if kind == _EXTERNAL else self.repo, text, name, KINDS[kind])
 
     def _package_name(self, package: int) -> str:
         found = self._package_names.get(package)

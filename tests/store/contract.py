@@ -75,6 +75,13 @@ class GraphStoreContract:
             assert {edge for one in ids for edge in session.edges_from(one)} == every
             found = {edge for one in ids for code in EDGE_TYPE_CODES.values() for edge in session.edges_to(one, code)}
             assert found == every
+            by_hash = {
+                edge
+                for one in ids
+                for code in EDGE_TYPE_CODES.values()
+                for edge in session.edges_to_hash(session.node(one).hash, code)
+            }
+            assert by_hash == every
         store.close()
 
     def test_a_node_is_found_by_its_hash_and_not_when_it_is_gone(self, tmp_path: Path) -> None:
@@ -144,8 +151,8 @@ class GraphStoreContract:
         self.write(store, 1, Changes(0, records, Records()))
         self.write(store, 2, difference(records, new))
         with store.read() as session:
-            came = {row for added, row in session.edge_events(1, 2) if added}
-            went = {row for added, row in session.edge_events(1, 2) if not added}
+            came = {tuple(row) for added, *row in session.edge_events(1, 2) if added}
+            went = {tuple(row) for added, *row in session.edge_events(1, 2) if not added}
             before = set(session.edges()) - came | went
             assert len(before) == len(set(records.edges))
             assert {event.kind for event in session.events(1, 2)} >= {"node", "alias"}
