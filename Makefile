@@ -52,3 +52,8 @@ bench-quality: $(STAMP)
 	PYTHONPATH=tests $(BIN)/python -m quality.oracle
 	PYTHONPATH=tests $(BIN)/python -m quality.ours
 	PYTHONPATH=tests $(BIN)/python -m quality.compare --require
+
+# A real history, commit by commit: indexing what changed must give the graph of the whole tree.
+.PHONY: replay
+replay: $(STAMP)
+	$(BIN)/python tests/index/replay.py $(GIT) $(or $(COUNT),200)

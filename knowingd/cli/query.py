@@ -61,6 +61,11 @@ def one_symbol(text: str, scope: Scope) -> NodeId:
     return found[0]
 
 
+def counted(count: int, one: str, several: str = "") -> str:
+    """A number with its noun."""
+    return f"{count:,} {one if count == 1 else several or one + 's'}"
+
+
 def _place(place: asking.Place) -> dict[str, Any]:
     return {"file": place.file, "line": place.line, "col": place.col}
 
@@ -136,7 +141,8 @@ def callers(
         _print_uses(found.unresolved)
     sites = sum(len(use.places) for use in uses)
     click.echo(
-        f"\n{len(uses)} callers, {sites} places; {found.ambiguous} ambiguous, {len(found.unresolved)} unresolved"
+        f"\n{counted(len(uses), 'caller')}, {counted(sites, 'place')}; {found.ambiguous} ambiguous, "
+        f"{len(found.unresolved)} unresolved"
     )
     click.echo(reach)
     if found.unresolved and not include_unresolved:
@@ -174,7 +180,7 @@ def _reach(scope: Scope) -> str:
     age = max(0, int(time.time()) - oldest.snapshot.timestamp) // 3600
     days = f", {age // 24} days ago" if age >= 48 else ""
     return (
-        f"searched {len(rows)} repositories; oldest snapshot {when(oldest.snapshot.timestamp)}{days} "
+        f"searched {counted(len(rows), 'repository', 'repositories')}; oldest snapshot {when(oldest.snapshot.timestamp)}{days} "
         f"({visible(oldest.url)}); files not fully covered: {gaps}"
     )
 
@@ -216,7 +222,7 @@ def callees(
         known = [one_definition for one_definition in one.definitions if one_definition != one.target]
         defined = "; ".join(f"{visible(each.repo)} {visible(label(each))}" for each in known[:3])
         click.echo(f"  {target}{where}" + (f"\n    = {defined}" if defined else ""))
-    click.echo(f"\n{len(found)} callees; {reach}")
+    click.echo(f"\n{counted(len(found), 'callee')}; {reach}")
 
 
 @click.command("search")
