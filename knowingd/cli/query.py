@@ -179,8 +179,9 @@ def _reach(scope: Scope) -> str:
     gaps = ", ".join(f"{count:,} {reason}" for reason, count in sorted(missing.items())) or "none"
     age = max(0, int(time.time()) - oldest.snapshot.timestamp) // 3600
     days = f", {age // 24} days ago" if age >= 48 else ""
+    searched = counted(len(rows), "repository", "repositories")
     return (
-        f"searched {counted(len(rows), 'repository', 'repositories')}; oldest snapshot {when(oldest.snapshot.timestamp)}{days} "
+        f"searched {searched}; oldest snapshot {when(oldest.snapshot.timestamp)}{days} "
         f"({visible(oldest.url)}); files not fully covered: {gaps}"
     )
 
