@@ -115,6 +115,14 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         # Whoever read our output has enough: not an error, and nothing may be written any more.
         sys.stderr.close()
         sys.exit(0)
+    except Exception as error:
+        # A defect, or a database that is damaged where nobody looked; `-v` shows where.
+        if "-v" in words or "--verbose" in words:
+            raise
+        message = f"this should not have happened: {type(error).__name__}: {error}"
+        hint = "`knowing fsck` checks the databases; with -v the command shows where it happened"
+        _print_error(KnowingError(message, code="internal", hint=hint), as_json="--json" in words)
+        sys.exit(1)
     sys.exit(code if isinstance(code, int) else 0)
 
 

@@ -20,7 +20,7 @@ from knowing_protocol.keys import KeyChain
 from knowing_protocol.note import check_note, parse_checkpoint, parse_note
 
 from knowingd import keys
-from knowingd.snapshot.maps import PROVENANCE_BITS, REPUBLISHED_CODE, Maps
+from knowingd.snapshot.maps import PROVENANCE_BITS, REPUBLISHED_CODE, SOURCE_SHIFT, Maps, large_members
 from knowingd.snapshot.trees import anywhere
 from knowingd.store.caches import split_roots
 from knowingd.store.codes import EDGE_TYPES, LAYER_OF_PROVENANCE, LAYERS
@@ -81,13 +81,19 @@ def _cache_errors(session: GraphSession, layer: int, graph: Graph) -> Iterator[s
     expected = _inbound_sets(session, layer)
     for row in caches.inbound(layer):
         sources = expected.pop((row.type, row.target), set())
-        kept = sources if row.sources is None else set(unpack_ids(row.sources))
+        if row.sources is None:
+            tree = caches.tree(layer, "inbound-set", row.type, row.target)
+            kept = set(caches.members(tree.id)) if tree is not None else set()
+            sources = set(large_members(sorted(sources)))
+        else:
+            kept = set(unpack_ids(row.sources))
         key = inbound_key(EDGE_TYPES[row.type], session.node(row.target).hash)
         value = set_value(*graph.inbound_sets[key]) if key in graph.inbound_sets else None
         if kept != sources or row.value not in (None, value):
             yield f"inbound set of {session.node(row.target).node.name} is wrong"
     if expected:
         yield f"{len(expected)} inbound sets are missing"
+    yield from _branch_member_errors(session, caches, layer, trees)
     members = Maps(session, layer, read_only=True)
     for tree in trees:
         found = _tree_of(session, tree, graph)
@@ -114,6 +120,20 @@ def _branch_errors(session: GraphSession, caches: GraphCaches, layer: int, graph
     }
     for package, edge_type in sorted(key for key in kept.keys() | made.keys() if kept.get(key) != made.get(key)):
         yield f"kept root of the branch {package} / {edge_type} is wrong"
+
+
+def _branch_member_errors(
+    session: GraphSession, caches: GraphCaches, layer: int, trees: list[TreeRow]
+) -> Iterator[str]:
+    for tree in trees:
+        if tree.map == "branch":
+            wanted = {
+                edge.source << SOURCE_SHIFT | edge.target
+                for edge in session.edges_of_package(tree.subject)
+                if edge.type == tree.type and LAYER_OF_PROVENANCE[edge.provenance] == layer
+            }
+            if set(caches.members(tree.id)) != wanted:
+                yield f"kept members of {_tree_name(tree)} are wrong"
 
 
 def _inbound_sets(session: GraphSession, layer: int) -> dict[tuple[int, int], set[int]]:

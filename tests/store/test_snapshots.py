@@ -25,6 +25,7 @@ from knowingd.config import Home
 from knowingd.node import Node
 from knowingd.snapshot.snapshots import Told
 from knowingd.store.records import read_records
+from knowingd.store.repository import RepositorySession
 from knowingd.store.rows import Changes
 
 TOLD = Told("1" * 40, "main", bytes(32))
@@ -152,6 +153,24 @@ def test_fsck_finds_a_changed_row_and_repairs_what_can_be_made_again(node: Node)
     assert any("not the one that its newest snapshot names" in text for text in broken["repos"][0]["errors"])
 
 
+def test_fsck_finds_wrong_members_of_a_large_set(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("knowingd.snapshot.maps.LARGE_SET", 3)
+    repo, records = generate(12, Size(5, 60, 300))
+    node.snapshot(repo, [Changes(0, records, Records())], TOLD)
+    store = node.repository(node.find(repo))
+
+    def scribble(session: RepositorySession) -> None:
+        tree = next(row for row in session.caches.trees(0, "inbound-set") if row.bits == 0)
+        found = session.caches.block(tree.id, 0)
+        assert found is not None
+        session.caches.put_blocks(tree.id, [(0, found[0], [[*found[1][0][1:], 7 << 4]])])
+
+    store.write(scribble)
+    report = node.fsck()
+    assert any("inbound set" in text for text in report["repos"][0]["errors"])
+    assert node.fsck(repair=True)["ok"]
+
+
 def test_fsck_finds_a_tampered_log(node: Node) -> None:
     repo, records = generate(7, Size(2, 10, 20))
     node.snapshot(repo, [Changes(0, records, Records())], TOLD)
@@ -191,6 +210,7 @@ from knowing_protocol.records import Records
 from knowingd.config import Home
 from knowingd.node import Node
 from knowingd.snapshot.snapshots import Told
+from knowingd.store.repository import RepositorySession
 from knowingd.store.rows import Changes
 from support.generated import Size, generate
 repo, records = generate(9, Size(5, 80, 300))
