@@ -431,6 +431,7 @@ class Node:
         return [
             {
                 "index": one.log_index,
+                "epoch": one.epoch,
                 "snapshot": snapshot_hash(one.source_root).hex(),
                 "ref": row.ref,
                 "commit": one.commit,

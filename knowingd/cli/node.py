@@ -100,7 +100,7 @@ def log(repo: str, *, verify: bool, home: str | None, as_json: bool, **_common: 
         rows = [("index", "snapshot", "commit", "symbols", "edges", "taken")]
         rows += (
             (
-                str(one["index"]),
+                f"{one['index']}" if not one["epoch"] else f"{one['index']} (epoch {one['epoch']})",
                 one["snapshot"][:16],
                 visible(one["commit"][:12]),
                 f"{one['nodes']:,}",
