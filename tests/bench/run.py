@@ -31,11 +31,11 @@ NOTES = (
     "Indexing, by hand on Django 5's tree (2,823 Python files, 385,000 edges), two cores: 33 to 37 s cold, 13 to",
     "16 times the bare parse on one core, where 3 are asked: reading 5.5, linking 8, writing rows 4, maps 12.5",
     "(4.7 million hashes, about 2.7 µs each with everything around them), search 1.5, the rest 4. One function",
-    "edited: 0.8 to 0.9 s. flask: 1.9 s from the shell, where 0.6 are asked. Memory: 0.8 GB, 1.0 with one job. Profiles are",
-    "flat; maps made by two processes, and a compiled core for hashing and linking, are what would help.",
+    "edited: 0.8 to 0.9 s. flask: 1.9 s from the shell, where 0.6 are asked. Memory: 0.8 GB, 1.0 with one job.",
+    "Profiles are flat; maps made by two processes, and a compiled core for hashing and linking, are what would help.",
     "",
-    "Differences: the rival that reads edges by hash was added after the one by shared ids had given 105 to 162, which is",
-    "under the 200 asked. Half of the time goes into the names of 1,000 symbols and the order of the answer.",
+    "Differences: the rival that reads edges by hash was added after the one by shared ids had given 105 to 162,",
+    "which is under the 200 asked. Half of the time goes into the names of 1,000 symbols and the order of the answer.",
 )
 
 
