@@ -6,7 +6,7 @@ import json
 import secrets
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Final, NamedTuple, Self
@@ -20,6 +20,7 @@ from knowing_protocol.urls import canonical_url
 from knowingd import keys
 from knowingd.config import Home
 from knowingd.errors import KnowingError, NotFoundError, StoreError, UsageError
+from knowingd.index import Report, silent
 from knowingd.keyfile import KeyRing, read_seed
 from knowingd.query.scope import Repository, Scope
 from knowingd.resolve.graph import StoredGraph
@@ -28,7 +29,7 @@ from knowingd.snapshot.backup import write_backup
 from knowingd.snapshot.diff import Diff, diff
 from knowingd.snapshot.fsck import RepositoryCheck
 from knowingd.snapshot.snapshots import Origin, Told, paused_collection, publish_again, recover, take, withdraw
-from knowingd.source import Location, Source, mirror, open_source, repository_url, without_secret
+from knowingd.source import Location, Source, given_name, mirror, open_source, repository_url, without_secret
 from knowingd.store.database import translated
 from knowingd.store.locks import DEFAULT_WAIT, exclusive
 from knowingd.store.nodestore import NodeStore, RosterRow, database_name
@@ -41,20 +42,13 @@ DELETED_FOR: Final = 30 * 86400
 """How many seconds a symbol that is gone stays before `gc` takes its row."""
 
 
-Report = Callable[[str, int, int], None]  # stage, done, of
-
-
-def _silent(_stage: str, _done: int, _of: int) -> None:
-    pass
-
-
 class Options(NamedTuple):
     """How to index."""
 
     jobs: int = 1
     full: bool = False
     wait: float = DEFAULT_WAIT
-    report: Report = _silent
+    report: Report = silent
 
 
 class Result(NamedTuple):
@@ -166,8 +160,8 @@ class Node:
         """Register a repository and index it; adding it again indexes it again."""
         path, remote = location.path, location.url
         if remote is not None:
-            path = self._mirror(remote, options)
-            url = url or canonical_url(remote)
+            url = given_name(url) if url else canonical_url(remote)
+            path = self._mirror(remote, url, options)
         assert path is not None
         name = repository_url(path, given=url)
         known = {row.url: row for row in self.store.roster() if row.local}
@@ -189,7 +183,7 @@ class Node:
                 f"{row.url} is not on this machine, it is a replica", hint="`knowing sync` brings it up to date"
             )
         if fetch and row.remote is not None:
-            self._mirror(row.remote, options)
+            self._mirror(row.remote, row.url, options)
         asked = ref or (None if row.ref == DEFAULT_REF else row.ref)
         with open_source(Path(row.path), asked) as source:
             return self._index(source, row.url, asked or DEFAULT_REF, row.path, row.remote, options)
@@ -230,10 +224,9 @@ class Node:
             )
         return found
 
-    def _mirror(self, remote: str, options: Options) -> Path:
-        name = database_name(canonical_url(remote), "", b"").removesuffix(".db") + ".git"
-        options.report(f"fetching {canonical_url(remote)}", 0, 0)
-        return mirror(remote, self.home.mirror(name))
+    def _mirror(self, remote: str, url: str, options: Options) -> Path:
+        options.report("fetching", 0, 0)
+        return mirror(remote, self.home.mirror(database_name(url, "", b"").removesuffix(".db") + ".git"))
 
     def _index(self, source: Source, url: str, ref: str, path: str, remote: str | None, options: Options) -> Result:
         from knowingd.index.driver import index  # noqa: PLC0415 - parsers load only for whoever indexes

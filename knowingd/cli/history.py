@@ -13,22 +13,23 @@ from knowingd.cli import common_options, wait_option
 from knowingd.cli.node import emit, opened, table
 from knowingd.config import Home
 from knowingd.errors import UsageError
+from knowingd.query.symbols import label, symbol_json
 from knowingd.snapshot.diff import Diff, EdgeChange
 
 _SHOWN = 20
 
 
-def _symbol(node: NodeId) -> dict[str, str]:
-    return {"repo": node.repo, "package": node.package, "name": node.name, "kind": node.kind}
-
-
 def _edge(change: EdgeChange) -> dict[str, Any]:
     return {
-        "source": _symbol(change.source),
-        "target": _symbol(change.target),
+        "source": symbol_json(change.source),
+        "target": symbol_json(change.target),
         "type": change.type,
         "provenance": change.provenance,
     }
+
+
+def _shown(node: NodeId) -> str:
+    return visible(label(node))
 
 
 def _plain(found: Diff) -> dict[str, Any]:
@@ -45,17 +46,13 @@ def _plain(found: Diff) -> dict[str, Any]:
             "removed": [_edge(one) for one in found.edges_removed],
         },
         "symbols": {
-            "added": [_symbol(one) for one in found.symbols_added],
-            "removed": [_symbol(one) for one in found.symbols_removed],
+            "added": [symbol_json(one) for one in found.symbols_added],
+            "removed": [symbol_json(one) for one in found.symbols_removed],
         },
         "files": {"added": found.files_added, "removed": found.files_removed, "changed": found.files_changed},
         "names_changed": found.names_changed,
         "coverage_changed": found.coverage_changed,
     }
-
-
-def _name(node: NodeId) -> str:
-    return visible(node.name if not node.package else f"{node.package}:{node.name}")
 
 
 @click.command("diff")
@@ -82,11 +79,11 @@ def difference(
     )
     lines = [f"{visible(package)}: {', '.join(types)}" for package, types in found.packages.items()]
     _section("packages that differ", lines, everything=verbose)
-    lines = [f"+ {_name(one)} ({one.kind})" for one in found.symbols_added]
-    lines += [f"- {_name(one)} ({one.kind})" for one in found.symbols_removed]
+    lines = [f"+ {_shown(one)} ({one.kind})" for one in found.symbols_added]
+    lines += [f"- {_shown(one)} ({one.kind})" for one in found.symbols_removed]
     _section("symbols", lines, everything=verbose)
-    lines = [f"+ {_name(one.source)} {one.type} {_name(one.target)}" for one in found.edges_added]
-    lines += [f"- {_name(one.source)} {one.type} {_name(one.target)}" for one in found.edges_removed]
+    lines = [f"+ {_shown(one.source)} {one.type} {_shown(one.target)}" for one in found.edges_added]
+    lines += [f"- {_shown(one.source)} {one.type} {_shown(one.target)}" for one in found.edges_removed]
     _section("edges", lines, everything=verbose)
     lines = [f"+ {visible(path)}" for path in found.files_added] + [
         f"- {visible(path)}" for path in found.files_removed
@@ -183,7 +180,9 @@ def restore(
         if file is not None:
             click.echo(f"{len(found['repositories'])} repositories restored")
         if found.get("replicas"):
-            click.echo("the node's key is not here, so they are read-only replicas; `knowing key import` is for keys")
+            click.echo(
+                "the node's key is not here, so they are read-only; a backup made --with-key can be written again"
+            )
         elif found["held"]:
             click.echo("the node signs nothing until it has recovered its newest log, or `knowing restore --new-epoch`")
         else:

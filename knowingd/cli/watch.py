@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from collections.abc import Iterable
@@ -26,8 +27,10 @@ _NOISE = (".lock", "-journal", ".swp", "~")
     "--debounce", type=click.IntRange(10, 60_000), default=400, show_default=True, metavar="MS", help="Wait for quiet."
 )
 @common_options
-def watch(repos: tuple[str, ...], *, debounce: int, home: str | None, quiet: bool, **_common: object) -> None:
-    """Index on every change, until interrupted.
+def watch(
+    repos: tuple[str, ...], *, debounce: int, home: str | None, as_json: bool, quiet: bool, **_common: object
+) -> None:
+    """Index on every change, until interrupted. With --json, every snapshot is one line.
 
     Of a git repository the commit is indexed, so a commit, merge, rebase or branch switch makes a snapshot and saving a
     file does not; of a plain directory, every saved file counts.
@@ -40,7 +43,7 @@ def watch(repos: tuple[str, ...], *, debounce: int, home: str | None, quiet: boo
         if not rows:
             raise UsageError("no repository to watch is on this machine", hint="`knowing add PATH` registers one")
         for row in rows:
-            _index(node, row, quiet=quiet, first=True)
+            _index(node, row, quiet=quiet, as_json=as_json, first=True)
         if not quiet:
             click.echo(f"watching {len(rows)} repositories; Ctrl-C ends", err=True)
         paths = [str(row.path) for row in rows]
@@ -48,7 +51,7 @@ def watch(repos: tuple[str, ...], *, debounce: int, home: str | None, quiet: boo
             touched = [path for _, path in batch]
             for row in rows:
                 if _touches(row, touched):
-                    _index(node, row, quiet=quiet, first=False)
+                    _index(node, row, quiet=quiet, as_json=as_json, first=False)
 
 
 def _matters(_change: object, path: str) -> bool:
@@ -61,7 +64,7 @@ def _touches(row: RosterRow, paths: Iterable[str]) -> bool:
     return any(os.path.realpath(path).startswith(root) for path in paths)
 
 
-def _index(node: Node, row: RosterRow, *, quiet: bool, first: bool) -> None:
+def _index(node: Node, row: RosterRow, *, quiet: bool, as_json: bool, first: bool) -> None:
     """Index, and say what came of it; an error is said and the watch goes on."""
     before = node.store.head(row.url, row.ref)
     try:
@@ -70,7 +73,10 @@ def _index(node: Node, row: RosterRow, *, quiet: bool, first: bool) -> None:
         click.echo(f"{_now()} {visible(row.url)}: {error.message}", err=True)
         return
     after = node.store.head(row.url, row.ref)
-    if not quiet and after != before:
+    if as_json:
+        if after != before:
+            click.echo(json.dumps({**result._asdict(), "index": after}, ensure_ascii=False))
+    elif not quiet and after != before:
         click.echo(
             f"{_now()} {visible(row.url)} @ {visible(result.commit[:12])}: {result.parsed} files read, "
             f"{result.nodes:,} symbols, {result.edges:,} edges, {result.seconds:.2f} s"

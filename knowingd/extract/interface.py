@@ -79,3 +79,19 @@ def changed_keys(before: Mapping[str, bytes], after: Mapping[str, bytes]) -> set
 def relink_set(changed: AbstractSet[str], visited_by_unit: Mapping[str, AbstractSet[str]]) -> set[str]:
     """The units that looked at a key which changed. Edited, added and removed units come on top of these."""
     return {unit for unit, visited in visited_by_unit.items() if not changed.isdisjoint(visited)}
+
+
+def united(parts: Iterable[Records]) -> Records:
+    """The records of all units, without the phantoms that several share."""
+    whole = Records()
+    nodes = {}
+    for part in parts:
+        nodes.update(dict.fromkeys(part.nodes))
+        whole.edges += part.edges
+        whole.aliases += part.aliases
+        whole.members += part.members
+        whole.facts |= part.facts
+        whole.files += part.files
+        whole.coverage |= part.coverage
+    whole.nodes = list(nodes)
+    return whole

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from knowing_protocol.records import Records
 
-from knowingd.extract.interface import Language, Linked, Summary, changed_keys, relink_set
+from knowingd.extract.interface import Language, Linked, Summary, changed_keys, relink_set, united
 from knowingd.extract.python.language import Python
 
 
@@ -71,19 +71,3 @@ def update(state: State, files: Mapping[str, bytes]) -> Records:
     for unit in sorted(state.relinked):
         state.linked[unit] = linker.link(unit)
     return united(linked.records for linked in state.linked.values())
-
-
-def united(parts: Iterable[Records]) -> Records:
-    """The records of all units, without the phantoms that several share."""
-    whole = Records()
-    nodes = {}
-    for part in parts:
-        nodes.update(dict.fromkeys(part.nodes))
-        whole.edges += part.edges
-        whole.aliases += part.aliases
-        whole.members += part.members
-        whole.facts |= part.facts
-        whole.files += part.files
-        whole.coverage |= part.coverage
-    whole.nodes = list(nodes)
-    return whole

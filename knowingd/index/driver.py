@@ -13,12 +13,12 @@ from dataclasses import dataclass, field
 from typing import Final
 
 import msgpack
-from knowing_protocol.graph import NO_FACTS
 from knowing_protocol.hashing import node_hash
 from knowing_protocol.records import Declaration, File, Records, Site
 from knowing_protocol.vocabulary import Coverage, NodeKind
 
-from knowingd.extract.interface import Language, Linked, Summary, View, changed_keys
+from knowingd.extract.interface import Language, Linked, Summary, View, changed_keys, united
+from knowingd.index import Report, silent
 from knowingd.index.languages import extractor_id, language_of, languages
 from knowingd.index.linking import link_all
 from knowingd.index.workers import summarized
@@ -33,8 +33,6 @@ _EXTRACTOR: Final = "extractor"
 _TREE_KEYS: Final = "tree_keys"
 _RELINK_ALL: Final = 0.5  # from this share of units on, linking everything is simpler and not slower
 
-Report = Callable[[str, int, int], None]  # stage, done, of
-
 
 @dataclass(slots=True)
 class Counts:
@@ -44,7 +42,6 @@ class Counts:
     parsed: int = 0
     failed: int = 0
     skipped: int = 0
-    linked: int = 0
 
 
 @dataclass(slots=True)
@@ -94,13 +91,7 @@ class StoredView:
         return found
 
 
-def _nothing(_stage: str, _done: int, _of: int) -> None:
-    pass
-
-
-def index(
-    store: GraphStore, source: Source, *, jobs: int = 1, full: bool = False, report: Report = _nothing
-) -> Indexed:
+def index(store: GraphStore, source: Source, *, jobs: int = 1, full: bool = False, report: Report = silent) -> Indexed:
     """Read a tree and say what it changes in the store; nothing is written."""
     report("listing", 0, 0)
     entries = source.entries()
@@ -179,7 +170,6 @@ def _everything(session: GraphSession, tree: _Tree, jobs: int, report: Report) -
         parts += part.records
         visits.update((_unit(language, unit), keys) for unit, keys in part.visited.items())
         attributes.update(part.attributes)
-    tree.counts.linked = len(parts)
     new = united(parts)
     new.coverage = _coverage(tree, new.coverage, {})
     if session.last_snapshot() is None:
@@ -238,7 +228,6 @@ def _what_changed(session: GraphSession, tree: _Tree, jobs: int, report: Report)
             else:
                 dropped.append(_unit(language, unit))
             report("linking", number + 1, len(todo))
-    tree.counts.linked = len(visits)
     old, new = united(old_parts), united(new_parts)
     kept_coverage = {path: Coverage(reason) for _, path, reason in session.coverage(SOURCE)}
     still = {path: reason for path, reason in kept_coverage.items() if path not in relinked_paths}
@@ -330,23 +319,6 @@ def _keep_shared_phantoms(session: GraphSession, changes: Changes) -> None:
     changes.removed.nodes[:] = [
         node for node in changes.removed.nodes if node.kind != NodeKind.EXTERNAL or node_hash(*node) not in used
     ]
-
-
-def united(parts: Iterable[Records]) -> Records:
-    """The records of all units, without the phantoms that several share."""
-    whole = Records()
-    nodes = {}
-    for part in parts:
-        nodes.update(dict.fromkeys(part.nodes))
-        whole.edges += part.edges
-        whole.aliases += part.aliases
-        whole.members += part.members
-        whole.facts |= part.facts
-        whole.files += part.files
-        whole.coverage |= part.coverage
-    whole.nodes = list(nodes)
-    whole.facts = {key: facts for key, facts in whole.facts.items() if facts != NO_FACTS}
-    return whole
 
 
 def _sorted(file: File) -> tuple[bytes, list[Declaration], list[Site]]:

@@ -17,6 +17,7 @@ from knowing_protocol.records import Records
 
 from knowingd.errors import StoreError
 from knowingd.extract.interface import Linker
+from knowingd.index import Report
 
 MANY_UNITS: Final = 200  # below, a child costs more than it saves
 
@@ -29,7 +30,7 @@ class Part(NamedTuple):
     attributes: dict[str, bytes]
 
 
-def link_all(linker: Linker, units: Sequence[str], jobs: int, report: Callable[[str, int, int], None]) -> Part:
+def link_all(linker: Linker, units: Sequence[str], jobs: int, report: Report) -> Part:
     """Link all units."""
 
     def done(count: int) -> None:

@@ -12,7 +12,7 @@ from knowing_protocol.vocabulary import CONFIDENCE, NodeKind, Provenance
 
 from knowingd.query.names import RESOLVED, Names
 from knowingd.query.scope import Repository, Scope
-from knowingd.query.symbols import symbol_json
+from knowingd.query.symbols import label, symbol_json
 from knowingd.store.codes import EDGE_TYPES, LAYER_OF_PROVENANCE, PROVENANCES
 from knowingd.store.packing import unpack_sites
 
@@ -94,10 +94,6 @@ def _sites(repository: Repository, declared: dict[int, list[tuple[str, int]]]) -
     return found
 
 
-def _label(node: NodeId) -> str:
-    return node.name if node.kind == NodeKind.EXTERNAL else f"{node.package}:{node.name}"
-
-
 def _pairs(repository: Repository) -> Iterator[tuple[int, int, str, NodeId, NodeId]]:
     session = repository.graph.session
     nodes = session.load_nodes(None)
@@ -117,7 +113,7 @@ def export_text(repository: Repository, form: str) -> Iterator[str]:
     if form == "dot":
         yield "digraph knowing {"
         for one in numbers:
-            text = _label(nodes[one].node).replace("\\", "\\\\").replace('"', '\\"')
+            text = label(nodes[one].node).replace("\\", "\\\\").replace('"', '\\"')
             yield f'  n{one} [label="{text}"];'
         for source, target, edge_type, _, _ in _pairs(repository):
             yield f'  n{source} -> n{target} [label="{edge_type}"];'
@@ -125,7 +121,7 @@ def export_text(repository: Repository, form: str) -> Iterator[str]:
     elif form == "mermaid":
         yield "graph LR"
         for one in numbers:
-            text = _label(nodes[one].node).replace('"', "#quot;").replace("<", "#lt;").replace(">", "#gt;")
+            text = label(nodes[one].node).replace('"', "#quot;").replace("<", "#lt;").replace(">", "#gt;")
             yield f'  n{one}["{text}"]'
         for source, target, edge_type, _, _ in _pairs(repository):
             yield f"  n{source} -->|{edge_type}| n{target}"
@@ -137,7 +133,7 @@ def export_text(repository: Repository, form: str) -> Iterator[str]:
         yield f'  <graph id={quoteattr(repository.url)} edgedefault="directed">'
         for one in numbers:
             node = nodes[one].node
-            name = escape("".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in _label(node)))
+            name = escape("".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in label(node)))
             yield f'    <node id="n{one}"><data key="name">{name}</data><data key="kind">{node.kind}</data></node>'
         for source, target, edge_type, _, _ in _pairs(repository):
             yield f'    <edge source="n{source}" target="n{target}"><data key="type">{edge_type}</data></edge>'

@@ -20,10 +20,8 @@ from knowing_protocol.records import Facts, facts_from_json
 
 from knowingd.store.codes import EDGE_TYPE_CODES, LAYER_OF_PROVENANCE, PROVENANCES, SOURCE
 from knowingd.store.interface import GraphSession
-from knowingd.store.rows import BLOCK_BITS, SLOT_BITS, slot_of
+from knowingd.store.rows import BLOCK_BITS, REPUBLISHED_CODE, SLOT_BITS, TYPE_BITS, slot_of
 
-_TYPE_BITS = 6
-_REPUBLISHED_CODE = (1 << _TYPE_BITS) - 1
 T = TypeVar("T")
 
 
@@ -91,11 +89,11 @@ class StoredGraph:
         return self._once(self._named, edge_type, segment)
 
     def _named(self, edge_type: str, segment: str) -> tuple[NodeId, ...]:
-        code = _REPUBLISHED_CODE if edge_type == REPUBLISHED else EDGE_TYPE_CODES[edge_type]
+        code = REPUBLISHED_CODE if edge_type == REPUBLISHED else EDGE_TYPE_CODES[edge_type]
         members = self._bucket("names", names_key(edge_type, segment))
         for one in [one for one in members if one < 0]:
             members += self.session.caches.members(-one)
-        targets = {one >> _TYPE_BITS for one in members if one >= 0 and one & _REPUBLISHED_CODE == code}
+        targets = {one >> TYPE_BITS for one in members if one >= 0 and one & REPUBLISHED_CODE == code}
         found = self.session.identities(targets)
         return tuple(sorted(node for node in found.values() if segment in target_segments(node)))
 

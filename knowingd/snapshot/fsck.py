@@ -20,7 +20,7 @@ from knowing_protocol.keys import KeyChain
 from knowing_protocol.note import check_note, parse_checkpoint, parse_note
 
 from knowingd import keys
-from knowingd.snapshot.maps import PROVENANCE_BITS, REPUBLISHED_CODE, SOURCE_SHIFT, Maps, large_members
+from knowingd.snapshot.maps import SOURCE_SHIFT, Maps, large_members
 from knowingd.snapshot.trees import anywhere
 from knowingd.store.caches import split_roots
 from knowingd.store.codes import EDGE_TYPES, LAYER_OF_PROVENANCE, LAYERS
@@ -28,7 +28,7 @@ from knowingd.store.interface import GraphCaches, GraphSession, GraphStore
 from knowingd.store.nodestore import NodeStore
 from knowingd.store.packing import unpack_ids
 from knowingd.store.records import read_records
-from knowingd.store.rows import BLOCK_BITS, NO_TYPE, TreeRow, signed_slot
+from knowingd.store.rows import BLOCK_BITS, NO_TYPE, PROVENANCE_BITS, REPUBLISHED_CODE, TreeRow, signed_slot
 
 MAX_HEADER_BYTES = 1 << 20
 

@@ -17,18 +17,23 @@ from knowing_protocol.graph import Level, RenamedMember
 from knowing_protocol.hashing import external_hash, relation_entry, relation_hash, set_digest, tagged
 
 from knowingd.snapshot.trees import Content, Entries, Trees, Within, anywhere
-from knowingd.store.caches import SEVERAL
 from knowingd.store.codes import EDGE_TYPES, LAYER_OF_PROVENANCE, PROVENANCES
 from knowingd.store.interface import GraphSession
 from knowingd.store.packing import pack_ids, unpack_ids
-from knowingd.store.rows import BranchEvent, InboundRow, Touched, slot_of
+from knowingd.store.rows import (
+    PROVENANCE_BITS,
+    REPUBLISHED_CODE,
+    SEVERAL,
+    TYPE_BITS,
+    BranchEvent,
+    InboundRow,
+    Touched,
+    slot_of,
+)
 
 LARGE_SET = 64
 LARGE_BRANCH = 1024
 CHEAP_SET = 2  # up to so many relations, making a value again is cheaper than keeping it
-TYPE_BITS = 6
-REPUBLISHED_CODE = (1 << TYPE_BITS) - 1
-PROVENANCE_BITS = 4
 
 Items = dict[bytes, bytes]
 

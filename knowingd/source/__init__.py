@@ -8,7 +8,7 @@ from knowingd.errors import UsageError
 from knowingd.source.directory import DirectorySource
 from knowingd.source.errors import FetchError, SourceError, printable
 from knowingd.source.gitsource import GitSource
-from knowingd.source.identity import repository_url
+from knowingd.source.identity import given_name, repository_url
 from knowingd.source.interface import RULES, Entry, Source
 from knowingd.source.locations import Location, list_repositories, locate
 from knowingd.source.meaning import understood
@@ -23,6 +23,7 @@ __all__ = [
     "Progress",
     "Source",
     "SourceError",
+    "given_name",
     "list_repositories",
     "locate",
     "mirror",

@@ -9,11 +9,10 @@ from typing import Any
 
 from knowingd.store.codes import LAYER_OF_PROVENANCE
 from knowingd.store.packing import pack_buckets, unpack_buckets, unpack_ids
-from knowingd.store.rows import BLOCK_BITS, NO_TYPE, InboundRow, TreeRow
+from knowingd.store.rows import BLOCK_BITS, NO_TYPE, PROVENANCE_BITS, SEVERAL, InboundRow, TreeRow
 from knowingd.store.session import Session, insert
 
 HASH = 32
-SEVERAL = 15  # in place of a provenance: the relation was observed in several ways
 
 
 class Caches:
@@ -69,11 +68,11 @@ class Caches:
         tree = self.tree(layer, "inbound-set", edge_type, target)
         found = []
         for one in self.members(tree.id) if tree is not None else ():
-            if one & 15 != SEVERAL:
+            if one & SEVERAL != SEVERAL:
                 found.append(one)
                 continue
-            ways = self.session.provenances(one >> 4, edge_type, target)
-            found += (one >> 4 << 4 | way for way in ways if LAYER_OF_PROVENANCE[way] == layer)
+            ways = self.session.provenances(one >> PROVENANCE_BITS, edge_type, target)
+            found += (one & ~SEVERAL | way for way in ways if LAYER_OF_PROVENANCE[way] == layer)
         return found
 
     def put_inbound(self, layer: int, rows: Iterable[InboundRow]) -> None:

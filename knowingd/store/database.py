@@ -61,9 +61,9 @@ class Database:
                     hint="move the file away; nothing was changed in it",
                 )
             if not tables:
-                connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-                connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
                 connection.execute(f"PRAGMA page_size = {PAGE_SIZE}")
+                connection.execute("PRAGMA auto_vacuum = INCREMENTAL")  # counts only before the first page is written
+                connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute(f"PRAGMA synchronous = {'FULL' if self._durable else 'NORMAL'}")
             connection.execute("PRAGMA mmap_size = 268435456")

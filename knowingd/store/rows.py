@@ -13,6 +13,10 @@ from knowing_protocol.records import Edge, Records
 SLOT_BITS: Final = 32
 BLOCK_BITS: Final = 4
 NO_TYPE: Final = -1
+TYPE_BITS: Final = 6
+REPUBLISHED_CODE: Final = (1 << TYPE_BITS) - 1  # in place of an edge type: a name from outside that is published anew
+PROVENANCE_BITS: Final = 4
+SEVERAL: Final = (1 << PROVENANCE_BITS) - 1  # in place of a provenance: the relation was observed in several ways
 
 
 def slot_of(key: bytes) -> int:

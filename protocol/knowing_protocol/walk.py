@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, TypeVar
 
 from knowing_protocol.errors import InvalidNameError
 from knowing_protocol.graph import ROOTED, GraphReader
@@ -284,7 +284,7 @@ class _Walker:
                 bases.append(_UNKNOWN)
             orders = [self._order_of_base(base) for base in bases]
             if sum(map(len, orders)) <= MAX_ORDER:
-                self.orders[own] = [own, *_merge([*orders, bases])]
+                self.orders[own] = [own, *linearized([*orders, bases])]
         return self.orders[own]
 
     def _order_of_base(self, base: _Base) -> list[_Base]:
@@ -313,9 +313,12 @@ class _Walker:
         return places if certain else [*places, _UNKNOWN]
 
 
-def _merge(orders: list[list[_Base]]) -> list[_Base]:
+_T = TypeVar("_T")
+
+
+def linearized(orders: list[list[_T]]) -> list[_T]:
     """The C3 merge; where the bases contradict each other, the order in which they are written."""
-    merged: list[_Base] = []
+    merged: list[_T] = []
     orders = [list(order) for order in orders if order]
     while orders:
         for order in orders:

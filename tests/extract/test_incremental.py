@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from extract.helpers import REPO, plain, tree
-from knowingd.extract.memory import State, index_tree, united, update
+from knowingd.extract.interface import united
+from knowingd.extract.memory import State, index_tree, update
 from knowingd.extract.python.language import Python
 
 MODULES = [

@@ -182,6 +182,25 @@ def test_a_library_that_comes_and_goes_changes_answers_and_not_its_consumers_roo
     assert node.log("app")[0]["snapshot"] == before
 
 
+def test_a_url_is_mirrored_and_fetched_again_under_the_name_that_was_given(node: Node, tmp_path: Path) -> None:
+    root = tmp_path / "shop"
+    root.mkdir()
+    write(root, FILES)
+    git = ["git", "-c", "user.name=a", "-c", "user.email=a@b", "-C", str(root)]
+    subprocess.run([*git, "init", "-q"], check=True)
+    subprocess.run([*git, "add", "-A"], check=True)
+    subprocess.run([*git, "commit", "-q", "-m", "one"], check=True)
+    first = node.add(Location(url=root.as_uri()), url="github.com/acme/shop", options=Options())
+    assert first.repo == "github.com/acme/shop"
+    (root / "shop/use.py").write_text("")
+    subprocess.run([*git, "commit", "-q", "-am", "two"], check=True)
+    row = node.find("shop")
+    assert node.index(row, options=Options()).commit == first.commit
+    again = node.index(row, fetch=True, options=Options())
+    assert again.commit != first.commit
+    assert again.parsed == 1
+
+
 def test_a_commit_is_read_and_not_the_work_tree(node: Node, tmp_path: Path) -> None:
     root = tmp_path / "shop"
     root.mkdir()

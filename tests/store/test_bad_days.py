@@ -147,7 +147,7 @@ def test_a_clock_that_was_set_back_does_not_make_history_run_backwards(
         assert node.fsck()["ok"]
 
 
-def test_a_thousand_repositories_do_not_mean_a_thousand_open_databases(home: Home) -> None:
+def test_registered_repositories_do_not_mean_as_many_open_databases(home: Home) -> None:
     with Node(home) as node:
         for number in range(3 * MAX_OPEN):
             row = node.store.register(

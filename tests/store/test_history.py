@@ -128,6 +128,28 @@ def test_gc_keeps_roots_and_history_and_forgets_what_older_snapshots_changed(nod
     assert node.gc(2)[0]["snapshots"] == 1
 
 
+def test_gc_gives_the_space_of_what_it_forgets_back_to_the_disk(node: Node) -> None:
+    repo, records = generate(14, Size(10, 200, 3000))
+    records.files = []
+    edges = records.edges
+    node.snapshot(repo, [Changes(0, records, Records())], commit(0))
+    for step in range(1, 7):
+        part = Records(edges=edges[:2500])
+        change = Changes(0, Records(), part) if step % 2 else Changes(0, part, Records())
+        node.snapshot(repo, [change], commit(step))
+    store = node.repository(node.find(repo))
+
+    def pages() -> int:
+        with store.database.read() as connection:
+            found: int = connection.execute("PRAGMA page_count").fetchone()[0]
+        return found
+
+    before = pages()
+    freed = node.gc(1)[0]["pages"]
+    assert freed > 50
+    assert pages() < before - freed // 2
+
+
 def test_gc_takes_symbols_that_are_long_gone_and_not_those_that_left_just_now(
     node: Node, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -212,19 +212,3 @@ def candidates(paths: list[str]) -> str:
         return distinct[0]
     plain = [one for one in distinct if "{" not in one]
     return "{" + "|".join(plain[:MAX_VALUES]) + "}" if len(plain) > 1 else distinct[0]
-
-
-def merge(orders: list[list[Value]]) -> list[Value]:
-    """The C3 merge; where the bases contradict each other, the order in which they are written."""
-    merged: list[Value] = []
-    orders = [list(order) for order in orders if order]
-    while orders:
-        for order in orders:
-            if not any(order[0] in other[1:] for other in orders):
-                head = order[0]
-                break
-        else:
-            head = orders[0][0]
-        merged.append(head)
-        orders = [rest for order in orders if (rest := [one for one in order if one != head])]
-    return merged

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from knowing_protocol.walk import linearized
+
 from knowingd.extract.limits import MAX_HOPS, MAX_ORDER, MAX_QUALIFIED_BYTES
 from knowingd.extract.python import tables
 from knowingd.extract.python.meaning import (
@@ -16,7 +18,6 @@ from knowingd.extract.python.meaning import (
     bind_to,
     candidates,
     lacks,
-    merge,
     union,
 )
 from knowingd.extract.python.names import Names
@@ -132,7 +133,7 @@ class Members(Names):
             else:
                 orders.append([base])
         written = [one[0] for one in orders]
-        merged = merge([*orders, written]) if sum(map(len, orders)) <= MAX_ORDER else [*written, ("?",)]
+        merged = linearized([*orders, written]) if sum(map(len, orders)) <= MAX_ORDER else [*written, ("?",)]
         return Meaning((own, *merged), flags, need + 1)
 
     def member(self, value: Value, name: str, hops: int, skip: int = 0) -> Meaning:
