@@ -36,6 +36,11 @@ vectors: $(STAMP)
 vectors-check: $(STAMP)
 	$(BIN)/python protocol/vectors/generate.py --check
 
+# docs/openapi.json is written by a script, and a test says when it is behind.
+.PHONY: openapi
+openapi: $(STAMP)
+	$(BIN)/python tools/make_openapi.py
+
 bench: $(STAMP)
 	$(BIN)/python tests/bench/run.py $(if $(WRITE),--write) $(ONLY)
 

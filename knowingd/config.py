@@ -25,6 +25,11 @@ class Home:
         return self.path / "node.db"
 
     @property
+    def catalog(self) -> Path:
+        """Which repositories may know a key; derived, and made again when it is not there."""
+        return self.path / "catalog.db"
+
+    @property
     def key(self) -> Path:
         """The node's signing keys."""
         return self.path / "keys"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from knowing_protocol.errors import KnowingError
 
-__all__ = ["BusyError", "KnowingError", "NotFoundError", "StoreError", "UsageError"]
+__all__ = ["BusyError", "KnowingError", "NotFoundError", "PeerError", "StoreError", "UsageError"]
 
 
 class UsageError(KnowingError):
@@ -31,3 +31,11 @@ class BusyError(KnowingError):
     """Somebody else is writing, and went on for longer than we waited."""
 
     code = "busy"
+
+
+class PeerError(KnowingError):
+    """A peer that cannot be reached, refuses, or sends what cannot be believed."""
+
+    code = "peer"
+    exit_code = 5
+    retry_after = ""

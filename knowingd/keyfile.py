@@ -62,6 +62,10 @@ class KeyRing:
         """Sign a note that speaks for the node."""
         return sign_note(text, [SigningKey(node_name(self.origin), self._seed(key)) for key in keys])
 
+    def sign(self, key: bytes, message: bytes) -> bytes:
+        """The signature of a message that is no note, such as a request."""
+        return SigningKey("", self._seed(key)).sign(message)
+
     def _seed(self, key: bytes) -> bytes:
         if key not in self._seeds:
             raise StoreError(

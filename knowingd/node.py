@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import re
 import secrets
+import threading
 import time
-from collections import OrderedDict
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
-from typing import Any, Final, NamedTuple, Self
+from typing import Any, Final, NamedTuple, Self, TypeVar
 
 from knowing_protocol.errors import InvalidNameError
 from knowing_protocol.hashing import snapshot_hash
@@ -23,23 +25,35 @@ from knowingd.errors import KnowingError, NotFoundError, StoreError, UsageError
 from knowingd.index import Report, silent
 from knowingd.keyfile import KeyRing, read_seed
 from knowingd.query.scope import Repository, Scope
-from knowingd.resolve.graph import StoredGraph
+from knowingd.query.working import above, current_view, working_json
+from knowingd.resolve.catalog import Catalog
+from knowingd.resolve.graph import CatalogedGraph, StoredGraph
+from knowingd.resolve.sessions import MovedError, Sessions
 from knowingd.snapshot import fsck
 from knowingd.snapshot.backup import write_backup
 from knowingd.snapshot.diff import Diff, diff
 from knowingd.snapshot.fsck import RepositoryCheck
 from knowingd.snapshot.snapshots import Origin, Told, paused_collection, publish_again, recover, take, withdraw
 from knowingd.source import Location, Source, given_name, mirror, open_source, repository_url, without_secret
+from knowingd.store.catalog import CatalogStore
 from knowingd.store.database import translated
 from knowingd.store.locks import DEFAULT_WAIT, exclusive
 from knowingd.store.nodestore import NodeStore, RosterRow, database_name
+from knowingd.store.pool import Pool
 from knowingd.store.repository import RepositoryStore
 from knowingd.store.rows import Changes, SnapshotRow
+from knowingd.store.working import drop_strays, drop_views, listed
 
 MAX_OPEN: Final = 32
 """How many repository databases are open at once, however many are registered."""
+MAX_ASKED: Final = 5
+"""How often a question is asked anew because repositories move on meanwhile."""
 DELETED_FOR: Final = 30 * 86400
 """How many seconds a symbol that is gone stays before `gc` takes its row."""
+
+T = TypeVar("T")
+Visible = Callable[[str], bool]
+"""Which repositories, by their URLs, somebody may know of: for them the others are not there."""
 
 
 class Options(NamedTuple):
@@ -66,6 +80,8 @@ class Result(NamedTuple):
     seconds: float
     snapshot: str
     notes: tuple[str, ...]
+    working: dict[str, Any] | None = None
+    """Of a work tree with uncommitted changes: the view that local questions are asked of."""
 
 
 class Node:
@@ -79,13 +95,15 @@ class Node:
         with translated(home.path), exclusive(home.lock("node"), "the node"):
             self.keys = KeyRing.create(home.key)
             self.store = NodeStore(home.node_database)
-        self._open: OrderedDict[int, RepositoryStore] = OrderedDict()
+        self._open: Pool[RepositoryStore] = Pool(MAX_OPEN)
+        self._catalog: CatalogStore | None = None
+        self._catalog_lock = threading.Lock()
 
     def close(self) -> None:
         """Close every database."""
-        for store in self._open.values():
-            store.close()
-        self._open.clear()
+        self._open.close()
+        if self._catalog is not None:
+            self._catalog.close()
         self.store.close()
 
     def __enter__(self) -> Self:
@@ -109,36 +127,39 @@ class Node:
 
     def repository(self, row: RosterRow) -> RepositoryStore:
         """The database of a repository; the one used longest ago is closed when too many are open."""
-        if row.id in self._open:
-            self._open.move_to_end(row.id)
-            return self._open[row.id]
-        store = RepositoryStore(self.home.repository(row.database), row.url, row.ref, row.origin)
-        self._open[row.id] = store
-        if len(self._open) > MAX_OPEN:
-            _, oldest = self._open.popitem(last=False)
-            oldest.close()
-        return store
+        return self._open.get(row.id, lambda: self._opened(row))
+
+    def _opened(self, row: RosterRow) -> RepositoryStore:
+        return RepositoryStore(self._path_of(row), row.url, row.ref, row.origin)
 
     def _close(self, row: RosterRow) -> None:
-        store = self._open.pop(row.id, None)
-        if store is not None:
-            store.close()
+        self._open.discard(row.id)
 
-    def find(self, text: str) -> RosterRow:
-        """The repository that a person means: a URL in any spelling, a path, or a unique tail."""
-        rows = [row for row in self.store.roster() if row.ref == DEFAULT_REF]
+    def _rows(self, visible: Visible | None) -> Iterator[RosterRow]:
+        return (row for row in self.store.roster() if visible is None or visible(row.url))
+
+    def find(self, text: str, visible: Visible | None = None) -> RosterRow:
+        """The repository that a person means: a URL in any spelling, a path, or a unique tail, perhaps `@ORIGIN`.
+
+        Where several nodes publish it, this node's own is meant, or the one that was here first.
+        """
+        name, origin = _split_origin(text)
+        rows = [
+            row for row in self._rows(visible) if row.ref == DEFAULT_REF and row.origin.hex().startswith(origin or "")
+        ]
         try:
-            url = canonical_url(text)
+            url = canonical_url(name)
         except InvalidNameError:
             url = ""
-        exact = [row for row in rows if row.url == url or row.path == text]
-        found = exact or [row for row in rows if row.url.endswith("/" + text)]
+        # Where things lie on this machine is for those who use it.
+        exact = [row for row in rows if row.url == url or (visible is None and row.path == name)]
+        found = exact or [row for row in rows if row.url.endswith("/" + name)]
         if not found:
             raise NotFoundError(f"no repository is called {text!r}", hint="`knowing list` shows what there is")
-        if len(found) > 1:
-            choices = ", ".join(row.url for row in found[:8])
+        if len({row.url for row in found}) > 1:
+            choices = ", ".join(sorted({row.url for row in found})[:8])
             raise UsageError(f"{text!r} may be any of {choices}", code="ambiguous", hint="write more of it")
-        return found[0]
+        return one_origin(found)[0]
 
     def snapshot(
         self,
@@ -191,8 +212,10 @@ class Node:
     def stale(self, text: str | None = None) -> list[dict[str, Any]]:
         """How the snapshots of repositories on this machine compare with what is there now."""
         from knowingd.index.languages import extractor_id  # noqa: PLC0415 - parsers load only for whoever needs them
+        from knowingd.index.working import unseen  # noqa: PLC0415
 
         found = []
+        views = listed(self.home.repository(""))
         for row in [self.find(text)] if text else self.store.roster():
             if not row.local or row.path is None:
                 continue
@@ -203,6 +226,12 @@ class Node:
             try:
                 with open_source(Path(row.path), None if row.ref == DEFAULT_REF else row.ref) as source:
                     commit = source.commit
+                    if last is not None and row.ref == DEFAULT_REF:
+                        known = (last.commit, last.extractor) == (commit, extractor_id())
+                        with current_view(row, last, views) as view:
+                            count = unseen(view or self.repository(row), source) if known else 0
+                        if count:
+                            reasons.append(f"uncommitted changes are not indexed (files: {count})")
             except KnowingError as error:
                 reasons.append(f"cannot be read: {error.message}")
             if last is None:
@@ -220,6 +249,7 @@ class Node:
                     "current": commit,
                     "stale": bool(reasons),
                     "reasons": reasons,
+                    "working": working_json(row, last, views),
                 }
             )
         return found
@@ -231,6 +261,7 @@ class Node:
     def _index(self, source: Source, url: str, ref: str, path: str, remote: str | None, options: Options) -> Result:
         from knowingd.index.driver import index  # noqa: PLC0415 - parsers load only for whoever indexes
         from knowingd.index.languages import extractor_id  # noqa: PLC0415
+        from knowingd.index.working import Refreshed, refresh  # noqa: PLC0415
 
         start = time.monotonic()
         now = int(time.time())
@@ -242,9 +273,12 @@ class Node:
             found = index(store, source, jobs=options.jobs, full=options.full, report=options.report)
             options.report("writing", 0, 0)
             told = Told(source.commit, source.branch, extractor_id())
-            take(store, self.store, self.origin, found.changes, told, now, found.keep)
+            take(store, self.store, self.origin, found.changes, told, now, found.keep, options.jobs)
             with store.read() as session:
                 last = session.last_snapshot(finished=True)
+            fresh = Refreshed()
+            if ref == DEFAULT_REF:
+                fresh = refresh(store, source, jobs=options.jobs, full=options.full, report=options.report)
             self._close(row)  # a writer that has just filled its cache is not kept
         assert last is not None
         return Result(
@@ -259,7 +293,8 @@ class Node:
             last.edges,
             time.monotonic() - start,
             snapshot_hash(last.source_root).hex(),
-            source.notes,
+            (*source.notes, *((f"uncommitted changes were not read: {fresh.problem}",) if fresh.problem else ())),
+            None if fresh.working is None else {**fresh.working.as_json(), "parsed": fresh.parsed},
         )
 
     def recover(self) -> None:
@@ -280,6 +315,7 @@ class Node:
                 withdraw(self.store, row.url, row.ref, self.origin, now)
             self.store.unregister(row, now)
             self._close(row)
+            drop_views(self.home.repository(row.database))
             if purge:
                 for suffix in ("", "-wal", "-shm"):
                     self.home.repository(row.database + suffix).unlink(missing_ok=True)
@@ -302,7 +338,9 @@ class Node:
         for row in self.store.roster():
             with exclusive(self.home.lock(row.database), row.url, wait):
                 removed = self.repository(row).collect(keep, int(time.time()) - DELETED_FOR)
+                drop_views(self.home.repository(row.database))
             found.append({"repo": row.url, "ref": row.ref, **removed._asdict()})
+        drop_strays(self.home.repository(""), lambda: [row.database for row in self.store.roster()])
         return found
 
     def backup(self, target: Path, *, with_key: bool = False) -> dict[str, Any]:
@@ -360,26 +398,28 @@ class Node:
                 )
             return self.keys.add(seed)
 
-    def stats(self, text: str | None = None) -> list[dict[str, Any]]:
+    def stats(self, text: str | None = None, visible: Visible | None = None) -> list[dict[str, Any]]:
         """What is in the databases, and how much room it takes."""
         found = []
-        for row in [self.find(text)] if text else self.store.roster():
-            with self.repository(row).read() as session:
+        for row in [self.find(text, visible)] if text else self._rows(visible):
+            with self.lend(row) as store, store.read() as session:
                 counts = session.statistics()
             size = self.home.repository(row.database).stat().st_size
             found.append({"repo": row.url, "ref": row.ref, "bytes": size, **counts})
         return found
 
-    def repositories(self) -> list[dict[str, Any]]:
-        """All repositories with their newest snapshots."""
+    def repositories(self, visible: Visible | None = None) -> list[dict[str, Any]]:
+        """All repositories with their newest snapshots; working views only for those who see everything."""
         found = []
-        for row in self.store.roster():
+        views = listed(self.home.repository("")) if visible is None else {}
+        for row in self._rows(visible):
             error = None
             try:
-                with self.repository(row).read() as session:
+                with self.lend(row) as store, store.read() as session:
                     last = session.last_snapshot(finished=True)
+                    working = working_json(row, last, views)
             except StoreError as problem:  # one damaged database does not hide the others
-                last, error = None, problem.message
+                last, error, working = None, problem.message, None
             found.append(
                 {
                     "repo": row.url,
@@ -392,28 +432,84 @@ class Node:
                     "nodes": last.nodes if last else 0,
                     "edges": last.edges if last else 0,
                     "time": last.timestamp if last else None,
+                    "working": working,
                     "error": error,
                 }
             )
         return found
 
+    def ask(
+        self,
+        question: Callable[[Scope], T],
+        pattern: str | None = None,
+        *,
+        working: bool = False,
+        visible: Visible | None = None,
+        check: Callable[[], None] | None = None,
+    ) -> T:
+        """The answer to a question over all repositories; asked anew if one of them moves on meanwhile.
+
+        `check` is called again and again meanwhile; what it raises ends the question.
+        """
+        doubted: set[str] = set()
+        for _ in range(MAX_ASKED):
+            try:
+                with self.scope(pattern, doubted, working=working, visible=visible, check=check) as scope:
+                    return question(scope)
+            except MovedError as error:
+                last = error
+                doubted.add(error.database)
+        raise last
+
     @contextmanager
-    def scope(self, pattern: str | None = None) -> Iterator[Scope]:
-        """All repositories at one state each, for as long as a question lasts."""
-        found = []
+    def scope(
+        self,
+        pattern: str | None = None,
+        doubted: Collection[str] = (),
+        *,
+        working: bool = False,
+        visible: Visible | None = None,
+        check: Callable[[], None] | None = None,
+    ) -> Iterator[Scope]:
+        """All repositories at one state each, for as long as a question lasts.
+
+        Whoever holds it meets a `MovedError` if a repository is written to before it is first looked into; `ask` deals
+        with that. `doubted` are databases that the catalog looks into whatever their files look like. `working` asks
+        working views in place of the bases beneath them: for local questions, never for proofs or peers. What is not
+        `visible` is not opened either, so that not even a damaged database tells of itself.
+        """
+        known_rows = one_origin([row for row in self.store.roster() if row.ref == DEFAULT_REF])
+        rows = [row for row in known_rows if visible is None or visible(row.url)]
+        views = listed(self.home.repository("")) if working else {}
         with ExitStack() as stack:
-            stores = []
-            for row in self.store.roster():
-                if row.ref == DEFAULT_REF:
-                    store = RepositoryStore(self.home.repository(row.database), row.url, row.ref, row.origin)
-                    stack.callback(store.close)
-                    stores.append(store)
-            for store in stores:
-                session = stack.enter_context(store.read())
-                last = session.last_snapshot(finished=True)
-                if last is not None:
-                    found.append(Repository(StoredGraph(session), last))
+            sessions = stack.enter_context(Sessions(self.lend, self._path_of, MAX_OPEN, check))
+            catalog = Catalog(self._current_catalog(), self._path_of)
+            known, entries = stack.enter_context(catalog.at_one_state(rows, sessions, doubted, known_rows))
+            found = []
+            for row, number, snapshot in entries:
+                view = stack.enter_context(above(row, snapshot, views))
+                if view is not None:  # the catalog knows nothing of it
+                    found.append(Repository(StoredGraph(view.session), view.snapshot, view.working))
+                else:
+                    graph = CatalogedGraph(row.url, number, known, partial(sessions.using, row))
+                    found.append(Repository(graph, snapshot))
             yield Scope(tuple(found), pattern)
+
+    def _current_catalog(self) -> CatalogStore:
+        """The catalog, opened again if its file was deleted under us."""
+        with self._catalog_lock:
+            if self._catalog is None or not self._catalog.is_in_place:
+                if self._catalog is not None:
+                    self._catalog.close()
+                self._catalog = CatalogStore(self.home.catalog)
+            return self._catalog
+
+    def _path_of(self, row: RosterRow) -> Path:
+        return self.home.repository(row.database)
+
+    def lend(self, row: RosterRow) -> AbstractContextManager[RepositoryStore]:
+        """The database of a repository, open for as long as it is lent."""
+        return self._open.lend(row.id, lambda: self._opened(row))
 
     def log(self, text: str) -> list[dict[str, Any]]:
         """The snapshots of a repository, newest first, with the roots of the source graph."""
@@ -464,6 +560,23 @@ class Node:
     def check_log(self) -> list[str]:
         """Everything that is wrong with the node's log."""
         return fsck.check_log(self.store, self.keys.first_key)
+
+
+_ORIGIN = re.compile(r"(.+)@([0-9a-f]{4,64})")
+
+
+def _split_origin(text: str) -> tuple[str, str | None]:
+    """`REPO@ORIGIN` as its two parts."""
+    found = _ORIGIN.fullmatch(text)
+    return (found[1], found[2]) if found else (text, None)
+
+
+def one_origin(rows: Sequence[RosterRow]) -> list[RosterRow]:
+    """Each repository once, so that nothing counts twice: this node's own, or the one that was here first."""
+    found: dict[str, RosterRow] = {}
+    for row in sorted(rows, key=lambda row: (not row.local, row.added_at, row.id)):
+        found.setdefault(row.url, row)
+    return sorted(found.values(), key=lambda row: row.url)
 
 
 def _snapshot(rows: Sequence[SnapshotRow], text: str | None, default: SnapshotRow) -> SnapshotRow:

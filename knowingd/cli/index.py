@@ -14,6 +14,7 @@ from knowing_protocol.render import visible
 from knowingd.cli import common_options, wait_option
 from knowingd.cli.node import emit, opened, table
 from knowingd.cli.progress import Progress
+from knowingd.cli.working import uncommitted
 from knowingd.errors import UsageError
 from knowingd.node import Node, Options, Result
 from knowingd.source import list_repositories, locate
@@ -60,6 +61,9 @@ def _run(
             for one in found
         )
         table(rows)
+        for one in found:
+            if one.working is not None:
+                click.echo(f"{visible(one.repo)}: {uncommitted(one.working)}; peers and proofs see the commit")
     return 1 if failed else 0
 
 
@@ -92,8 +96,9 @@ def add(
 ) -> int:
     """Register repositories and index them.
 
-    A path is a git repository (its commit is read, not its work tree), a bare one, or a plain directory. A git URL is
-    mirrored into the node's data directory. Adding one again indexes what changed.
+    A path is a git repository, a bare one, or a plain directory. Of a git repository the commit is read and signed;
+    where its work tree differs from it, questions asked here also see the uncommitted files. A git URL is mirrored into
+    the node's data directory. Adding one again indexes what changed.
     """
     locations = [locate(text, Path.cwd()) for text in places]
     if listed is not None:
@@ -132,7 +137,11 @@ def index(
     quiet: bool,
     **_common: object,
 ) -> int:
-    """Index repositories again. Only changed files are read; `--full` reads all of them."""
+    """Index repositories again. Only changed files are read; `--full` reads all of them.
+
+    Of a git repository the commit is signed. Uncommitted changes and untracked files that are not ignored go into a
+    working view beside it, which only questions asked here use.
+    """
     if everything and repos:
         raise UsageError("name repositories, or give --all, not both")
     with opened(home) as node:

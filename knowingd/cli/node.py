@@ -8,9 +8,11 @@ from datetime import UTC, datetime
 from typing import Any
 
 import click
+from knowing_protocol.errors import KnowingError
 from knowing_protocol.render import visible
 
 from knowingd.cli import common_options, wait_option
+from knowingd.cli.working import uncommitted
 from knowingd.config import Home
 from knowingd.node import Node
 
@@ -54,6 +56,8 @@ def init(*, home: str | None, as_json: bool, quiet: bool, **_common: object) -> 
 def list_repositories(*, home: str | None, as_json: bool, **_common: object) -> int:
     """The repositories of this node: URL, newest commit, symbols, edges, and when they were indexed.
 
+    Below them, which ones have uncommitted changes that questions asked here see.
+
     Exit 1 if a database cannot be read; the others are listed all the same.
     """
     with opened(home) as node:
@@ -76,6 +80,9 @@ def list_repositories(*, home: str | None, as_json: bool, **_common: object) -> 
             for one in found
         )
         table(rows)
+        for one in found:
+            if one["working"] is not None:
+                click.echo(f"{visible(one['repo'])}: answers come {uncommitted(one['working'])}")
     errors = [one["error"] for one in found if one["error"] is not None]
     for error in errors if not as_json else ():
         click.echo(f"error: {visible(error)}", err=True)
@@ -117,6 +124,25 @@ def log(repo: str, *, verify: bool, home: str | None, as_json: bool, **_common: 
     return 3 if errors else 0
 
 
+def _fetch_damaged(node: Node, report: dict[str, Any]) -> bool:
+    """Whether a replica was made whole from a peer."""
+    from knowingd.federation import Federation
+
+    federation = Federation(node)
+    damaged = {(one["repo"], one["ref"]) for one in report["repos"] if one["errors"]}
+    done = False
+    for row in node.store.roster():
+        if not row.local and (row.url, row.ref) in damaged:
+            try:
+                peer = federation.repair(row)
+            except KnowingError as error:
+                click.echo(f"{visible(row.url)} could not be repaired from a peer: {visible(error.message)}", err=True)
+                continue
+            click.echo(f"{visible(row.url)}: fetched what was damaged from {visible(peer)}", err=True)
+            done = True
+    return done
+
+
 @click.command("fsck")
 @click.argument("repo", metavar="[REPO]", required=False)
 @click.option("--all", "_all", is_flag=True, help="All repositories; the default.")
@@ -125,10 +151,14 @@ def log(repo: str, *, verify: bool, home: str | None, as_json: bool, **_common: 
 def check(repo: str | None, *, _all: bool, repair: bool, home: str | None, as_json: bool, **_common: object) -> int:
     """Check databases and the log: everything that is hashed is hashed again and compared.
 
+    With --repair, what is damaged in a replica is fetched again from a peer that has it, and nothing else of it.
+
     Exit 0 if all is well, 3 if not.
     """
     with opened(home) as node:
         report = node.fsck(repo, repair=repair)
+        if repair and not report["ok"] and _fetch_damaged(node, report):
+            report = node.fsck(repo)
     if as_json:
         emit(report)
     else:

@@ -1,10 +1,13 @@
-"""Questions: `callers`, `callees`, `search`, `dangling`, `export`."""
+"""Questions: `callers`, `callees`, `search`, `dangling`, `export`.
+
+What people read is made from the same documents that `--json` prints, whether this node answered or a hub did.
+"""
 
 from __future__ import annotations
 
 import json
 import time
-from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +17,17 @@ from knowing_protocol.render import visible
 from knowing_protocol.vocabulary import EdgeType, NodeKind
 
 from knowingd.cli import common_options
+from knowingd.cli.hub import Elsewhere, ask, believed, hub_options
 from knowingd.cli.node import emit, opened, table, when
-from knowingd.errors import KnowingError, NotFoundError, UsageError
-from knowingd.query import callers as asking
+from knowingd.cli.working import base_option, working_lines
+from knowingd.errors import KnowingError, NotFoundError
+from knowingd.node import Node
+from knowingd.query import answers
 from knowingd.query import export as exporting
-from knowingd.query import leaving
+from knowingd.query.answers import Document, reach_json
 from knowingd.query.scope import Repository, Scope
-from knowingd.query.symbols import label, meant, symbol_json
+from knowingd.query.symbols import label
+from knowingd.store.working import Working
 
 type_option = click.option(
     "--type",
@@ -35,59 +42,31 @@ repo_option = click.option("--repo", "pattern", metavar="GLOB", help="Only answe
 unresolved_option = click.option("--include-unresolved", is_flag=True, help="Also what could not be resolved.")
 
 
-class SeveralError(UsageError):
-    """A text that may mean several symbols."""
-
-    code = "ambiguous"
-
-    def __init__(self, text: str, choices: tuple[NodeId, ...]) -> None:
-        shown = "".join(
-            f"\n  {visible(one.repo or '(outside)')} {visible(label(one))} ({one.kind})" for one in choices[:20]
-        )
-        more = f"\n  and {len(choices) - 20} more" if len(choices) > 20 else ""
-        super().__init__(f"{text!r} may be any of:{shown}{more}", hint="write more of it, or its hash")
-        self.choices = choices
-
-    def as_json(self) -> dict[str, Any]:
-        """The error with its choices."""
-        return {"error": {**super().as_json()["error"], "choices": [symbol_json(one) for one in self.choices]}}
-
-
-def one_symbol(text: str, scope: Scope) -> NodeId:
-    """The one symbol that a text means."""
-    found = meant(text, scope)
-    if len(found) > 1:
-        raise SeveralError(text, found)
-    return found[0]
-
-
 def counted(count: int, one: str, several: str = "") -> str:
     """A number with its noun."""
     return f"{count:,} {one if count == 1 else several or one + 's'}"
 
 
-def _place(place: asking.Place) -> dict[str, Any]:
-    return {"file": place.file, "line": place.line, "col": place.col}
+def _label(symbol: Mapping[str, Any]) -> str:
+    return visible(label(NodeId(symbol["repo"], symbol["package"], symbol["name"], symbol["kind"])))
 
 
-def _row(use: asking.Use) -> dict[str, Any]:
-    first = use.places[0] if use.places else None
-    return {
-        "repo": use.repo,
-        "commit": use.commit,
-        "package": use.symbol.package,
-        "name": use.symbol.name,
-        "kind": use.symbol.kind,
-        "file": first.file if first else None,
-        "line": first.line if first else None,
-        "sites": [_place(one) for one in use.places],
-        "edge_type": use.type,
-        "provenance": use.provenance,
-        "confidence": use.confidence,
-        "depth": use.depth,
-        "via": use.via,
-        "ambiguous": use.ambiguous,
-    }
+def _answer(
+    elsewhere: Elsewhere,
+    home: str | None,
+    name: str,
+    parameters: Mapping[str, object],
+    local: Callable[[Node], Document],
+    show: Callable[[Document], None],
+) -> None:
+    """Ask the hub or the local node, and show the answer."""
+    if elsewhere:
+        found = ask(elsewhere, name, parameters)
+    else:
+        with opened(home) as node:
+            found = local(node)
+    with believed(elsewhere):
+        show(found)
 
 
 @click.command("callers")
@@ -95,10 +74,12 @@ def _row(use: asking.Use) -> dict[str, Any]:
 @type_option
 @click.option("--depth", type=click.IntRange(1, 10), default=1, show_default=True, help="Also callers of callers.")
 @repo_option
+@base_option
 @unresolved_option
 @click.option(
     "--min-confidence", type=click.FloatRange(0, 1), default=0.0, metavar="X", help="Leave out what is less sure."
 )
+@hub_options
 @common_options
 def callers(
     symbol: str,
@@ -106,8 +87,10 @@ def callers(
     edge_type: str,
     depth: int,
     pattern: str | None,
+    base: bool,
     include_unresolved: bool,
     min_confidence: float,
+    elsewhere: Elsewhere,
     home: str | None,
     as_json: bool,
     **_common: object,
@@ -116,218 +99,252 @@ def callers(
 
     SYMBOL is a simple name, a dotted path, an import name (`flask.Flask.route`), a qualified name (`package:name`), a
     canonical name (`python://hashlib.md5`) or a hash. Calls through inheritance, re-exports, return types and third
-    repositories count.
+    repositories count, and so do uncommitted changes that were indexed, unless --base is given.
     """
-    with opened(home) as node, node.scope(pattern) as scope:
-        found = asking.callers(one_symbol(symbol, scope), scope, asking.edge_types(edge_type), depth)
-        reach = _reach(scope)
-    uses = [use for use in found.uses if use.confidence >= min_confidence]
-    if as_json:
-        rows = [*uses, *(found.unresolved if include_unresolved else ())]
-        emit(
-            {
-                "symbol": symbol_json(found.symbol),
-                "callers": [_row(use) for use in rows],
-                "repos_searched": found.repositories,
-                "unresolved": len(found.unresolved),
-                "ambiguous": found.ambiguous,
-            }
+    parameters = {
+        "symbol": symbol,
+        "type": edge_type,
+        "depth": depth,
+        "repo": pattern,
+        "include-unresolved": include_unresolved,
+        "min-confidence": min_confidence,
+    }
+
+    def question(scope: Scope) -> Document:
+        return answers.callers(
+            scope,
+            symbol,
+            edge_type=edge_type,
+            depth=depth,
+            include_unresolved=include_unresolved,
+            min_confidence=min_confidence,
         )
-        return
-    click.echo(f"{visible(found.symbol.repo or 'outside')} {visible(label(found.symbol))} ({found.symbol.kind})")
+
+    def show(found: Document) -> None:
+        if as_json:
+            emit(found)
+        else:
+            _print_callers(found, include_unresolved=include_unresolved)
+
+    _answer(elsewhere, home, "callers", parameters, lambda node: node.ask(question, pattern, working=not base), show)
+
+
+def _print_callers(found: Document, *, include_unresolved: bool) -> None:
+    symbol, unresolved = found["symbol"], found["unresolved"]
+    count = len(found["callers"]) - (unresolved if include_unresolved else 0)
+    uses, doubtful = found["callers"][:count], found["callers"][count:]
+    click.echo(f"{visible(symbol['repo'] or 'outside')} {_label(symbol)} ({visible(symbol['kind'])})")
     _print_uses(uses)
-    if include_unresolved and found.unresolved:
+    if doubtful:
         click.echo("\nmay be, but could not be resolved:")
-        _print_uses(found.unresolved)
-    sites = sum(len(use.places) for use in uses)
+        _print_uses(doubtful)
+    sites = sum(len(use["sites"]) for use in uses)
     click.echo(
-        f"\n{counted(len(uses), 'caller')}, {counted(sites, 'place')}; {found.ambiguous} ambiguous, "
-        f"{len(found.unresolved)} unresolved"
+        f"\n{counted(len(uses), 'caller')}, {counted(sites, 'place')}; {found['ambiguous']} ambiguous, "
+        f"{unresolved} unresolved"
     )
-    click.echo(reach)
-    if found.unresolved and not include_unresolved:
+    click.echo(_reach(found))
+    if unresolved and not include_unresolved:
         click.echo("--include-unresolved shows the unresolved ones")
 
 
-def _print_uses(uses: Any) -> None:
+def _print_uses(uses: Sequence[Document]) -> None:
     repo = None
     for use in uses:
-        if use.repo != repo:
-            repo = use.repo
-            click.echo(f"\n{visible(repo)} @ {visible(use.commit[:12])}")
-        depth = f" [depth {use.depth}]" if use.depth > 1 else ""
-        sure = "" if use.confidence == 1.0 else f" ({use.provenance})"
-        how = "" if use.type == "calls" else f" {use.type}"
-        doubt = " ambiguous" if use.ambiguous else ""
-        via = f" as {visible(use.via)}" if use.via else ""
-        click.echo(f"  {visible(label(use.symbol))}{how}{via}{sure}{doubt}{depth}")
-        for place in use.places[:3]:
-            click.echo(f"    {visible(place.file)}:{place.line}:{place.col + 1}")
-        if len(use.places) > 3:
-            click.echo(f"    and {len(use.places) - 3} more")
+        if use["repo"] != repo:
+            repo = use["repo"]
+            more = " with uncommitted changes" if use["working"] else ""
+            click.echo(f"\n{visible(repo)} @ {visible(use['commit'][:12])}{more}")
+        depth = f" [depth {use['depth']}]" if use["depth"] > 1 else ""
+        sure = "" if use["confidence"] == 1.0 else f" ({visible(use['provenance'])})"
+        how = "" if use["edge_type"] == "calls" else f" {visible(use['edge_type'])}"
+        doubt = " ambiguous" if use["ambiguous"] else ""
+        via = f" as {visible(use['via'])}" if use["via"] else ""
+        click.echo(f"  {_label(use)}{how}{via}{sure}{doubt}{depth}")
+        for place in use["sites"][:3]:
+            click.echo(f"    {visible(place['file'])}:{place['line']:d}:{place['col'] + 1:d}")
+        if len(use["sites"]) > 3:
+            click.echo(f"    and {len(use['sites']) - 3} more")
 
 
-def _reach(scope: Scope) -> str:
+def _reach(found: Document) -> str:
     """How far an answer reaches: what was searched, how old it is, what is not in it."""
-    rows = [one for one in scope.repositories if scope.wanted(one.url)]
-    if not rows:
+    searched = found["searched"]
+    oldest = searched["oldest"]
+    if oldest is None:
         return "no repositories were searched; `knowing add` registers some"
-    oldest = min(rows, key=lambda one: one.snapshot.timestamp)
-    missing: Counter[str] = Counter()
-    for one in rows:
-        missing.update(json.loads(one.snapshot.coverage))
-    gaps = ", ".join(f"{count:,} {reason}" for reason, count in sorted(missing.items())) or "none"
-    age = max(0, int(time.time()) - oldest.snapshot.timestamp) // 3600
+    gaps = ", ".join(f"{count:,} {visible(reason)}" for reason, count in searched["not_covered"].items()) or "none"
+    age = max(0, int(time.time()) - oldest["time"]) // 3600
     days = f", {age // 24} days ago" if age >= 48 else ""
-    searched = counted(len(rows), "repository", "repositories")
-    return (
-        f"searched {searched}; oldest snapshot {when(oldest.snapshot.timestamp)}{days} "
-        f"({visible(oldest.url)}); files not fully covered: {gaps}"
+    line = (
+        f"searched {counted(searched['repositories'], 'repository', 'repositories')}; "
+        f"oldest snapshot {when(oldest['time'])}{days} ({visible(oldest['repo'])}); files not fully covered: {gaps}"
     )
+    return "\n".join((line, *working_lines(found["reach"]["working"])))
 
 
 @click.command("callees")
 @click.argument("symbol", metavar="SYMBOL")
 @type_option
+@base_option
 @unresolved_option
+@hub_options
 @common_options
 def callees(
-    symbol: str, *, edge_type: str, include_unresolved: bool, home: str | None, as_json: bool, **_common: object
+    symbol: str,
+    *,
+    edge_type: str,
+    base: bool,
+    include_unresolved: bool,
+    elsewhere: Elsewhere,
+    home: str | None,
+    as_json: bool,
+    **_common: object,
 ) -> None:
     """What a symbol uses, and where that is defined, here or in another repository."""
-    with opened(home) as node, node.scope() as scope:
-        source = one_symbol(symbol, scope)
-        if source.kind == NodeKind.EXTERNAL:
-            raise NotFoundError(
-                f"{source.name} is defined in no repository here", hint="`knowing add` the one that does"
-            )
-        found = leaving.callees(source, scope, asking.edge_types(edge_type), with_unresolved=include_unresolved)
-        reach = _reach(scope)
-    if as_json:
-        rows = [
-            {
-                "target": symbol_json(one.target),
-                "resolved": [symbol_json(definition) for definition in one.definitions],
-                "edge_type": one.type,
-                "provenance": one.provenance,
-                "sites": [_place(place) for place in one.places],
-            }
-            for one in found
-        ]
-        emit({"symbol": symbol_json(source), "callees": rows})
-        return
-    click.echo(f"{visible(source.repo)} {visible(label(source))} ({source.kind})")
-    for one in found:
-        where = f":{one.places[0].line}" if one.places else ""
-        target = visible(label(one.target))
-        known = [one_definition for one_definition in one.definitions if one_definition != one.target]
-        defined = "; ".join(f"{visible(each.repo)} {visible(label(each))}" for each in known[:3])
-        click.echo(f"  {target}{where}" + (f"\n    = {defined}" if defined else ""))
-    click.echo(f"\n{counted(len(found), 'callee')}; {reach}")
+    parameters = {"symbol": symbol, "type": edge_type, "include-unresolved": include_unresolved}
+
+    def question(scope: Scope) -> Document:
+        return answers.callees(scope, symbol, edge_type=edge_type, include_unresolved=include_unresolved)
+
+    show = emit if as_json else _print_callees
+    _answer(elsewhere, home, "callees", parameters, lambda node: node.ask(question, working=not base), show)
+
+
+def _print_callees(found: Document) -> None:
+    source = found["symbol"]
+    click.echo(f"{visible(source['repo'])} {_label(source)} ({visible(source['kind'])})")
+    for one in found["callees"]:
+        where = f":{one['sites'][0]['line']:d}" if one["sites"] else ""
+        known = [definition for definition in one["resolved"] if definition != one["target"]]
+        defined = "; ".join(f"{visible(each['repo'])} {_label(each)}" for each in known[:3])
+        click.echo(f"  {_label(one['target'])}{where}" + (f"\n    = {defined}" if defined else ""))
+    click.echo(f"\n{counted(len(found['callees']), 'callee')}; {_reach(found)}")
 
 
 @click.command("search")
 @click.argument("query", metavar="QUERY")
 @repo_option
+@base_option
 @click.option("--kind", type=click.Choice([one.value for one in NodeKind]), metavar="K", help="Only symbols of a kind.")
 @click.option("--limit", type=click.IntRange(1, 1000), default=20, show_default=True, metavar="N")
+@hub_options
 @common_options
 def search(
-    query: str, *, pattern: str | None, kind: str | None, limit: int, home: str | None, as_json: bool, **_common: object
+    query: str,
+    *,
+    pattern: str | None,
+    base: bool,
+    kind: str | None,
+    limit: int,
+    elsewhere: Elsewhere,
+    home: str | None,
+    as_json: bool,
+    **_common: object,
 ) -> None:
     """Symbols by the words of their names, files, signatures and docs, in all repositories, best first."""
-    found = []
-    with opened(home) as node, node.scope(pattern) as scope:
-        for one in (one for one in scope.repositories if scope.wanted(one.url)):
-            for hit in one.graph.session.search(query, limit, [kind] if kind else []):
-                symbol = one.graph.session.node(hit.node).node
-                places = one.graph.session.declarations_of(hit.node)
-                found.append((hit.score, one.url, symbol, places[0] if places else None))
-    found.sort(key=lambda one: (one[0], one[1], one[2]))
-    found = found[:limit]
-    if as_json:
-        emit(
-            {
-                "results": [
-                    {
-                        **symbol_json(symbol),
-                        "file": place[0] if place else None,
-                        "line": place[1].line if place else None,
-                        "signature": place[1].signature if place else "",
-                        "score": round(-score, 4),
-                    }
-                    for score, _, symbol, place in found
-                ]
-            }
-        )
-        return
-    for _, url, symbol, place in found:
-        where = f"  {visible(place[0])}:{place[1].line}" if place else ""
-        click.echo(f"{visible(url)} {visible(label(symbol))} ({symbol.kind}){where}")
-    if not found:
+    parameters = {"query": query, "repo": pattern, "kind": kind, "limit": limit}
+
+    def question(scope: Scope) -> Document:
+        return answers.search(scope, query, kind=kind, limit=limit)
+
+    show = emit if as_json else _print_results
+    _answer(elsewhere, home, "search", parameters, lambda node: node.ask(question, pattern, working=not base), show)
+
+
+def _print_results(found: Document) -> None:
+    for one in found["results"]:
+        where = f"  {visible(one['file'])}:{one['line']:d}" if one["file"] is not None else ""
+        click.echo(f"{visible(one['repo'])} {_label(one)} ({visible(one['kind'])}){where}")
+    if not found["results"]:
         click.echo("nothing found")
+    for line in working_lines(found["reach"]["working"]):
+        click.echo(line)
 
 
 @click.command("dangling")
 @click.argument("repo", metavar="[REPO]", required=False)
 @click.option("--by", type=click.Choice(["reason", "module"]), help="Add up instead of listing names.")
 @click.option("--limit", type=click.IntRange(1), default=50, show_default=True, metavar="N", help="Names to list.")
+@base_option
+@hub_options
 @common_options
 def dangling(
-    repo: str | None, *, by: str | None, limit: int, home: str | None, as_json: bool, **_common: object
+    repo: str | None,
+    *,
+    by: str | None,
+    limit: int,
+    base: bool,
+    elsewhere: Elsewhere,
+    home: str | None,
+    as_json: bool,
+    **_common: object,
 ) -> None:
     """References that leave a repository: resolved in another one, ambiguous, of the standard library, unknown.
 
     What is unknown most often is what to `knowing add` next.
     """
-    found: list[tuple[str, leaving.Dangling]] = []
-    with opened(home) as node:
+
+    def local(node: Node) -> Document:
         wanted = node.find(repo).url if repo else None
-        with node.scope() as scope:
-            for one in scope.repositories:
-                if wanted in (None, one.url):
-                    found += ((one.url, row) for row in leaving.dangling(one, scope))
-    if by is not None:
-        totals: Counter[str] = Counter()
-        for _, row in found:
-            totals[row.state if by == "reason" else row.module or "(unresolved receiver)"] += row.edges
+        return node.ask(lambda scope: answers.dangling(scope, wanted, by=by), working=not base)
+
+    def show(found: Document) -> None:
         if as_json:
-            emit({"by": by, "totals": dict(totals.most_common())})
+            emit(found)
         else:
-            table([(by, "edges"), *((visible(name), f"{count:,}") for name, count in totals.most_common())])
-        return
-    if as_json:
-        plain = [
-            {**row._asdict(), "repo": url, "definitions": [symbol_json(node) for node in row.definitions]}
-            for url, row in found
-        ]
-        emit({"dangling": plain})
-        return
-    found.sort(key=lambda one: -one[1].edges)
-    rows = [("edges", "state", "name", "repository")]
-    rows += ((f"{row.edges:,}", row.state, visible(row.name)[:80], visible(url)) for url, row in found[:limit])
-    table(rows)
-    if len(found) > limit:
-        click.echo(f"and {len(found) - limit:,} more names (--limit)")
+            _print_dangling(found, by, limit)
+
+    _answer(elsewhere, home, "dangling", {"repo": repo or None, "by": by}, local, show)
+
+
+def _print_dangling(found: Document, by: str | None, limit: int) -> None:
+    if by is not None:
+        table([(by, "edges"), *((visible(name), f"{count:,}") for name, count in found["totals"].items())])
+    else:
+        names = sorted(found["dangling"], key=lambda one: -one["edges"])
+        rows = [("edges", "state", "name", "repository")]
+        rows += (
+            (f"{one['edges']:,}", visible(one["state"]), visible(one["name"])[:80], visible(one["repo"]))
+            for one in names[:limit]
+        )
+        table(rows)
+        if len(names) > limit:
+            click.echo(f"and {len(names) - limit:,} more names (--limit)")
+    for line in working_lines(found["reach"]["working"]):
+        click.echo(line)
 
 
 @click.command("export")
 @click.argument("repo", metavar="REPO")
 @click.option("--format", "form", type=click.Choice(exporting.FORMATS), default="json", show_default=True)
 @click.option("-o", "--output", type=click.Path(path_type=Path), metavar="FILE", help="A file instead of stdout.")
+@base_option
 @common_options
 def export(
-    repo: str, *, form: str, output: Path | None, home: str | None, as_json: bool, quiet: bool, **_common: object
+    repo: str,
+    *,
+    form: str,
+    output: Path | None,
+    base: bool,
+    home: str | None,
+    as_json: bool,
+    quiet: bool,
+    **_common: object,
 ) -> None:
     """A repository's whole graph, every edge with where it leads. Without -o it goes to stdout."""
     with opened(home) as node:
         row = node.find(repo)
-        with node.scope() as scope:
+
+        def question(scope: Scope) -> tuple[str, dict[str, Working]]:
             repository = _repository(scope, row.url)
+            working = {url: one for url, one in scope.working.items() if url == row.url}
             if form == "json":
-                text = json.dumps(exporting.export_json(repository, scope), ensure_ascii=False)
-            else:
-                text = "\n".join(exporting.export_text(repository, form))
+                return json.dumps(exporting.export_json(repository, scope), ensure_ascii=False), working
+            return "\n".join(exporting.export_text(repository, form)), working
+
+        text, working = node.ask(question, working=not base)
+        reach = reach_json(working)
     if output is None:
         click.echo(text)
         return
@@ -336,9 +353,11 @@ def export(
     except OSError as error:
         raise KnowingError(f"{output}: {error.strerror}", code="cannot-write", hint="name another file") from error
     if as_json:
-        emit({"file": str(output), "format": form})
+        emit({"file": str(output), "format": form, "reach": reach})
     elif not quiet:
         click.echo(f"{visible(row.url)} written to {output}")
+        for line in working_lines(reach["working"]):
+            click.echo(line)
 
 
 def _repository(scope: Scope, url: str) -> Repository:

@@ -7,6 +7,7 @@ import os
 import time
 from collections.abc import Iterable
 from pathlib import Path
+from typing import NamedTuple
 
 import click
 from knowing_protocol.errors import KnowingError
@@ -14,6 +15,7 @@ from knowing_protocol.render import visible
 
 from knowingd.cli import common_options
 from knowingd.cli.node import emit, opened, table
+from knowingd.cli.working import uncommitted
 from knowingd.errors import UsageError
 from knowingd.node import Node, Options
 from knowingd.store.nodestore import RosterRow
@@ -30,10 +32,11 @@ _NOISE = (".lock", "-journal", ".swp", "~")
 def watch(
     repos: tuple[str, ...], *, debounce: int, home: str | None, as_json: bool, quiet: bool, **_common: object
 ) -> None:
-    """Index on every change, until interrupted. With --json, every snapshot is one line.
+    """Index on every change, until interrupted. With --json, every snapshot and every change of a view is one line.
 
-    Of a git repository the commit is indexed, so a commit, merge, rebase or branch switch makes a snapshot and saving a
-    file does not; of a plain directory, every saved file counts.
+    Of a git repository a commit, merge, rebase or branch switch makes a snapshot; saving a file brings the working view
+    up to date, which questions asked here use until the change is committed. Of a plain directory, every saved file
+    makes a snapshot.
     """
     from watchfiles import watch as changes
 
@@ -42,8 +45,9 @@ def watch(
         rows = [row for row in rows if row.local and row.path and Path(row.path).is_dir()]
         if not rows:
             raise UsageError("no repository to watch is on this machine", hint="`knowing add PATH` registers one")
+        told: dict[int, _Told] = {}
         for row in rows:
-            _index(node, row, quiet=quiet, as_json=as_json, first=True)
+            _index(node, row, told, quiet=quiet, as_json=as_json)
         if not quiet:
             click.echo(f"watching {len(rows)} repositories; Ctrl-C ends", err=True)
         paths = [str(row.path) for row in rows]
@@ -51,7 +55,7 @@ def watch(
             touched = [path for _, path in batch]
             for row in rows:
                 if _touches(row, touched):
-                    _index(node, row, quiet=quiet, as_json=as_json, first=False)
+                    _index(node, row, told, quiet=quiet, as_json=as_json)
 
 
 def _matters(_change: object, path: str) -> bool:
@@ -64,25 +68,42 @@ def _touches(row: RosterRow, paths: Iterable[str]) -> bool:
     return any(os.path.realpath(path).startswith(root) for path in paths)
 
 
-def _index(node: Node, row: RosterRow, *, quiet: bool, as_json: bool, first: bool) -> None:
-    """Index, and say what came of it; an error is said and the watch goes on."""
-    before = node.store.head(row.url, row.ref)
+class _Told(NamedTuple):
+    """What was last said of a repository: its newest snapshot, and that of its working view."""
+
+    entry: int | None
+    working: str | None
+
+
+def _index(node: Node, row: RosterRow, told: dict[int, _Told], *, quiet: bool, as_json: bool) -> None:
+    """Index, and say what came of it if that is news; an error is said and the watch goes on."""
+    first = row.id not in told
+    known = told.setdefault(row.id, _Told(node.store.head(row.url, row.ref), None))
     try:
         result = node.index(row, options=Options())
     except KnowingError as error:
         click.echo(f"{_now()} {visible(row.url)}: {error.message}", err=True)
         return
-    after = node.store.head(row.url, row.ref)
-    if as_json:
-        if after != before:
-            click.echo(json.dumps({**result._asdict(), "index": after}, ensure_ascii=False))
-    elif not quiet and after != before:
-        click.echo(
-            f"{_now()} {visible(row.url)} @ {visible(result.commit[:12])}: {result.parsed} files read, "
-            f"{result.nodes:,} symbols, {result.edges:,} edges, {result.seconds:.2f} s"
-        )
-    elif not quiet and first:
-        click.echo(f"{_now()} {visible(row.url)} @ {visible(result.commit[:12])}: up to date")
+    view = result.working
+    told[row.id] = now = _Told(node.store.head(row.url, row.ref), None if view is None else view["snapshot"])
+    if as_json and now != known:
+        click.echo(json.dumps({**result._asdict(), "index": now.entry}, ensure_ascii=False))
+    if as_json or quiet:
+        return
+    place = f"{_now()} {visible(row.url)} @ {visible(result.commit[:12])}"
+    if now.entry != known.entry:
+        click.echo(f"{place}: {_read(result.parsed, result.nodes, result.edges, result.seconds)}")
+    if view is not None and now != known:
+        read = _read(view["parsed"], view["nodes"], view["edges"], result.seconds)
+        click.echo(f"{place} {uncommitted(view)}: {read}")
+    elif now.entry == known.entry and now != known:
+        click.echo(f"{place}: no uncommitted changes any more")
+    elif first and now == known:
+        click.echo(f"{place}: up to date")
+
+
+def _read(files: int, symbols: int, edges: int, seconds: float) -> str:
+    return f"{files} files read, {symbols:,} symbols, {edges:,} edges, {seconds:.2f} s"
 
 
 def _now() -> str:
@@ -93,7 +114,7 @@ def _now() -> str:
 @click.argument("repo", metavar="[REPO]", required=False)
 @common_options
 def stale(repo: str | None, *, home: str | None, as_json: bool, quiet: bool, **_common: object) -> None:
-    """Which snapshots are behind their sources on this machine, and why."""
+    """Which snapshots and working views are behind their sources on this machine, and why."""
     with opened(home) as node:
         found = node.stale(repo)
     if as_json:
@@ -113,4 +134,7 @@ def stale(repo: str | None, *, home: str | None, as_json: bool, quiet: bool, **_
     if len(rows) > 1:
         table(rows)
     if not quiet:
+        for one in found:
+            if one["working"] is not None:
+                click.echo(f"{visible(one['repo'])}: answers come {uncommitted(one['working'])}")
         click.echo(f"{len(rows) - 1} of {len(found)} are stale; `knowing index` brings them up to date")

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from knowing_protocol.claims import CALLERS, Answer, Caller, Question, decide
+from knowing_protocol.claims import CALLERS, Answer, Caller, Question, Undecided, decide
 from knowing_protocol.errors import RejectedError
 from knowing_protocol.graph import target_segments
 from knowing_protocol.hashing import NodeId, external
@@ -14,6 +14,7 @@ from knowing_protocol.paths import ANY_NAME
 from knowing_protocol.vocabulary import CONFIDENCE, USES, EdgeType, Provenance
 
 from knowingd.errors import NotFoundError
+from knowingd.query.asking import Asking
 from knowingd.query.scope import Repository, Scope
 from knowingd.store.codes import EDGE_TYPE_CODES
 from knowingd.store.packing import unpack_sites
@@ -58,23 +59,25 @@ class Callers(NamedTuple):
 def callers(symbol: NodeId, scope: Scope, types: Sequence[str], depth: int = 1) -> Callers:
     """Everything that uses a symbol; with depth, also what uses those."""
     subject = _subject(symbol, scope)
-    answer = _decide(subject, scope, types)
-    found = list(_uses(answer, subject, scope, 1))
+    asking = Asking(scope.graphs)
+    answer = _decide(subject, scope, asking, types)
+    found, undecided = _seen(answer, subject, scope, 1)
     seen = {subject, *(use.symbol for use in found)}
     level = found
     for step in range(2, depth + 1):
         following: list[Use] = []
         for one in {use.symbol for use in level}:
             try:
-                further = _decide(_subject(one, scope), scope, types)
+                further = _decide(_subject(one, scope), scope, asking, types)
             except (RejectedError, NotFoundError):
                 continue
-            following += (use for use in _uses(further, one, scope, step) if use.symbol not in seen)
+            further = further._replace(undecided=())
+            following += (use for use in _seen(further, one, scope, step)[0] if use.symbol not in seen)
         seen.update(use.symbol for use in following)
         found += following
         level = following
     wanted = [use for use in found if scope.wanted(use.repo)]
-    unresolved = [use for use in _undecided(answer, scope) if scope.wanted(use.repo)]
+    unresolved = [use for use in undecided if scope.wanted(use.repo)]
     return Callers(
         subject,
         tuple(sorted(wanted, key=lambda use: (use.depth, use.repo, use.places[:1], use.symbol, use.type))),
@@ -95,9 +98,9 @@ def _subject(symbol: NodeId, scope: Scope) -> NodeId:
     return symbol
 
 
-def _decide(symbol: NodeId, scope: Scope, types: Sequence[str]) -> Answer:
+def _decide(symbol: NodeId, scope: Scope, asking: Asking, types: Sequence[str]) -> Answer:
     try:
-        return decide(Question(CALLERS, symbol, tuple(types)), scope.graphs)
+        return decide(Question(CALLERS, symbol, tuple(types)), asking.about(symbol))
     except RejectedError as error:
         if error.code == "subject-implicit":
             return _named_only(symbol, scope, types)
@@ -115,31 +118,42 @@ def _named_only(symbol: NodeId, scope: Scope, types: Sequence[str]) -> Answer:
     return Answer(callers=tuple(found))
 
 
-def _uses(answer: Answer, symbol: NodeId, scope: Scope, depth: int) -> list[Use]:
-    found = []
-    for one in answer.callers:
-        repository = scope.repository(one.repository)
+def _seen(answer: Answer, symbol: NodeId, scope: Scope, depth: int) -> tuple[list[Use], list[Use]]:
+    """The uses that an answer tells of, and the undecided ones: repository by repository, so that each is read once."""
+    callers: dict[str, list[Caller]] = defaultdict(list)
+    undecided: dict[str, list[Undecided]] = defaultdict(list)
+    for caller in answer.callers:
+        callers[caller.repository].append(caller)
+    for one in answer.undecided:
+        undecided[one.repository].append(one)
+    uses: list[Use] = []
+    open_uses: list[Use] = []
+    for url in sorted(callers.keys() | undecided.keys()):
+        repository = scope.repository(url)
+        uses += _uses(callers[url], symbol, repository, depth)
+        open_uses += _undecided(undecided[url], repository)
+    return _together(uses), open_uses
+
+
+def _uses(callers: Sequence[Caller], symbol: NodeId, repository: Repository, depth: int) -> Iterator[Use]:
+    for one in callers:
         source = NodeId(one.repository, one.package, one.name, one.kind)
         target = symbol if one.via is None else external(one.via)
-        found.append(_use(repository, source, target, one.type, one.provenances, depth, one.via, one.ambiguous))
-    return _together(found)
+        yield _use(repository, source, target, one.type, one.provenances, depth, one.via, one.ambiguous)
 
 
-def _undecided(answer: Answer, scope: Scope) -> list[Use]:
+def _undecided(undecided: Sequence[Undecided], repository: Repository) -> Iterator[Use]:
     """References by the symbol's own name that could not be decided.
 
     A proof also lists what may have any name (the result of a call that is called); for people that is noise.
     """
-    found = []
-    for one in answer.undecided:
-        if ANY_NAME in target_segments(external(one.target)):
+    for one in undecided:
+        target = external(one.target)
+        if ANY_NAME in target_segments(target):
             continue
-        repository = scope.repository(one.repository)
         for package, name, kind, provenances in one.sources:
             source = NodeId(one.repository, package, name, kind)
-            target = external(one.target)
-            found.append(_use(repository, source, target, one.type, provenances, 1, one.target, ambiguous=True))
-    return found
+            yield _use(repository, source, target, one.type, provenances, 1, one.target, ambiguous=True)
 
 
 def _use(
@@ -179,11 +193,13 @@ def places_of(repository: Repository, source: NodeId, target: NodeId, edge_type:
     first, second = graph.id_of(source), graph.id_of(target)
     if first is None or second is None:
         return ()
-    session = graph.session
-    starts = _starts(session.declarations_of(first))
-    paths = {row.id: row.path for row in session.files(graph.layer, {file for file, _ in session.sites(first)})}
+    with graph.reading() as session:
+        declarations = session.declarations_of(first)
+        sites = session.sites(first)
+        paths = {row.id: row.path for row in session.files(graph.layer, {file for file, _ in sites})}
+    starts = _starts(declarations)
     found = []
-    for file, packed in session.sites(first):
+    for file, packed in sites:
         path = paths.get(file)
         if path is None:
             continue
@@ -193,7 +209,7 @@ def places_of(repository: Repository, source: NodeId, target: NodeId, edge_type:
                 base = lines[site.declaration] if site.declaration < len(lines) else 0
                 found.append(Place(path, base + site.line, site.column))
     if not found:
-        found = [Place(path, row.line, 0) for path, row in session.declarations_of(first)[:1]]
+        found = [Place(path, row.line, 0) for path, row in declarations[:1]]
     return tuple(sorted(set(found)))
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 from typing import Any
-from xml.sax.saxutils import escape, quoteattr
 
 from knowing_protocol.hashing import NodeId
 from knowing_protocol.vocabulary import CONFIDENCE, NodeKind, Provenance
@@ -14,6 +13,7 @@ from knowingd.query.names import RESOLVED, Names
 from knowingd.query.scope import Repository, Scope
 from knowingd.query.symbols import label, symbol_json
 from knowingd.store.codes import EDGE_TYPES, LAYER_OF_PROVENANCE, PROVENANCES
+from knowingd.store.interface import GraphSession
 from knowingd.store.packing import unpack_sites
 
 FORMATS = ("json", "dot", "mermaid", "graphml")
@@ -21,11 +21,16 @@ FORMATS = ("json", "dot", "mermaid", "graphml")
 
 def export_json(repository: Repository, scope: Scope) -> dict[str, Any]:
     """The document of `export --format json`."""
-    session, layer = repository.graph.session, repository.graph.layer
+    with repository.graph.reading() as session:
+        return _export_json(session, repository, scope)
+
+
+def _export_json(session: GraphSession, repository: Repository, scope: Scope) -> dict[str, Any]:
+    layer = repository.graph.layer
     names = Names(scope)
     nodes = session.load_nodes(None)
-    declared = _declared(repository)
-    sites = _sites(repository, declared)
+    declared = _declared(session, layer)
+    sites = _sites(session, layer, declared)
     found_nodes = []
     for number in session.node_ids(layer):
         row = nodes[number]
@@ -54,7 +59,13 @@ def export_json(repository: Repository, scope: Scope) -> dict[str, Any]:
                 "resolved": _resolved(nodes[edge.target].node, names),
             }
         )
-    return {"repo": repository.url, "commit": repository.snapshot.commit, "nodes": found_nodes, "edges": edges}
+    return {
+        "repo": repository.url,
+        "commit": repository.snapshot.commit,
+        "working": repository.working is not None,
+        "nodes": found_nodes,
+        "edges": edges,
+    }
 
 
 def _resolved(target: NodeId, names: Names) -> dict[str, Any] | None:
@@ -66,23 +77,23 @@ def _resolved(target: NodeId, names: Names) -> dict[str, Any] | None:
     return {**symbol_json(target), "canonical": names.canonical(target)}
 
 
-def _declared(repository: Repository) -> dict[int, list[tuple[str, int]]]:
-    session = repository.graph.session
+def _declared(session: GraphSession, layer: int) -> dict[int, list[tuple[str, int]]]:
     found: dict[int, list[tuple[str, int]]] = defaultdict(list)
-    for file in session.files(repository.graph.layer):
+    for file in session.files(layer):
         for row in session.declarations_in(file.id):
             found[row.node].append((file.path, row.line))
     return found
 
 
-def _sites(repository: Repository, declared: dict[int, list[tuple[str, int]]]) -> dict[tuple[int, ...], list[Any]]:
+def _sites(
+    session: GraphSession, layer: int, declared: dict[int, list[tuple[str, int]]]
+) -> dict[tuple[int, ...], list[Any]]:
     """Edge to the places where it is seen."""
-    session = repository.graph.session
     starts: dict[tuple[int, str], list[int]] = defaultdict(list)
     for node, places in declared.items():
         for path, line in sorted(places):
             starts[node, path].append(line)
-    paths = {row.id: row.path for row in session.files(repository.graph.layer)}
+    paths = {row.id: row.path for row in session.files(layer)}
     found: dict[tuple[int, ...], list[Any]] = defaultdict(list)
     for source in {edge.source for edge in session.edges()}:
         for file, packed in session.sites(source):
@@ -94,8 +105,7 @@ def _sites(repository: Repository, declared: dict[int, list[tuple[str, int]]]) -
     return found
 
 
-def _pairs(repository: Repository) -> Iterator[tuple[int, int, str, NodeId, NodeId]]:
-    session = repository.graph.session
+def _pairs(session: GraphSession) -> Iterator[tuple[int, int, str, NodeId, NodeId]]:
     nodes = session.load_nodes(None)
     seen = set()
     for edge in session.edges():
@@ -107,7 +117,11 @@ def _pairs(repository: Repository) -> Iterator[tuple[int, int, str, NodeId, Node
 
 def export_text(repository: Repository, form: str) -> Iterator[str]:
     """The lines of a picture's document."""
-    session = repository.graph.session
+    with repository.graph.reading() as session:
+        yield from _export_text(session, repository, form)
+
+
+def _export_text(session: GraphSession, repository: Repository, form: str) -> Iterator[str]:
     numbers = session.node_ids(repository.graph.layer)
     nodes = session.load_nodes(None)
     if form == "dot":
@@ -115,7 +129,7 @@ def export_text(repository: Repository, form: str) -> Iterator[str]:
         for one in numbers:
             text = label(nodes[one].node).replace("\\", "\\\\").replace('"', '\\"')
             yield f'  n{one} [label="{text}"];'
-        for source, target, edge_type, _, _ in _pairs(repository):
+        for source, target, edge_type, _, _ in _pairs(session):
             yield f'  n{source} -> n{target} [label="{edge_type}"];'
         yield "}"
     elif form == "mermaid":
@@ -123,9 +137,11 @@ def export_text(repository: Repository, form: str) -> Iterator[str]:
         for one in numbers:
             text = label(nodes[one].node).replace('"', "#quot;").replace("<", "#lt;").replace(">", "#gt;")
             yield f'  n{one}["{text}"]'
-        for source, target, edge_type, _, _ in _pairs(repository):
+        for source, target, edge_type, _, _ in _pairs(session):
             yield f"  n{source} -->|{edge_type}| n{target}"
     else:
+        from xml.sax.saxutils import escape, quoteattr  # noqa: PLC0415 - it brings half of the web with it
+
         yield '<?xml version="1.0" encoding="UTF-8"?>'
         yield '<graphml xmlns="http://graphml.graphdrawing.org/xmlns">'
         for key, place in (("name", "node"), ("kind", "node"), ("type", "edge")):
@@ -135,7 +151,7 @@ def export_text(repository: Repository, form: str) -> Iterator[str]:
             node = nodes[one].node
             name = escape("".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in label(node)))
             yield f'    <node id="n{one}"><data key="name">{name}</data><data key="kind">{node.kind}</data></node>'
-        for source, target, edge_type, _, _ in _pairs(repository):
+        for source, target, edge_type, _, _ in _pairs(session):
             yield f'    <edge source="n{source}" target="n{target}"><data key="type">{edge_type}</data></edge>'
         yield "  </graph>"
         yield "</graphml>"

@@ -41,11 +41,11 @@ def callees(symbol: NodeId, scope: Scope, types: tuple[str, ...], *, with_unreso
     number = repository.graph.id_of(symbol)
     if number is None:
         return []
-    session = repository.graph.session
     names = Names(scope)
     wanted = {EDGE_TYPE_CODES[one] for one in types}
-    edges = [edge for edge in session.edges_from(number) if edge.type in wanted]
-    nodes = session.identities({edge.target for edge in edges})
+    with repository.graph.reading() as session:
+        edges = [edge for edge in session.edges_from(number) if edge.type in wanted]
+        nodes = session.identities({edge.target for edge in edges})
     found = []
     for edge in edges:
         target = nodes[edge.target]
@@ -63,11 +63,12 @@ def callees(symbol: NodeId, scope: Scope, types: tuple[str, ...], *, with_unreso
 
 def dangling(repository: Repository, scope: Scope) -> list[Dangling]:
     """The names from outside that a repository refers to, and what they lead to."""
-    session = repository.graph.session
-    counts = Counter(edge.target for edge in session.edges())
+    with repository.graph.reading() as session:
+        counts = Counter(edge.target for edge in session.edges())
+        nodes = session.identities(counts.keys())
     names = Names(scope)
     found = []
-    for number, node in session.identities(counts.keys()).items():
+    for number, node in nodes.items():
         if node.kind == NodeKind.EXTERNAL:
             lead = names.lead(node.name)
             module = "" if lead.state == UNRESOLVED else parse_path(node.name).heads[0].module.partition(".")[0]

@@ -13,7 +13,7 @@ from knowing_protocol.vocabulary import NodeKind
 from knowing_protocol.walk import UNPUBLISHED, walk
 
 from knowingd.errors import NotFoundError
-from knowingd.query.scope import Scope
+from knowingd.query.scope import Repository, Scope
 
 _HASH: Final = re.compile(r"[0-9a-f]{8,64}")
 _SCHEMES: Final = ("python", "npm", "go", "java", "rust", "csharp")
@@ -36,9 +36,10 @@ def _by_hash(text: str, scope: Scope) -> list[NodeId]:
         return []
     found = []
     for one in scope.repositories:
-        number = one.graph.session.node_id(bytes.fromhex(text))
-        if number is not None:
-            found.append(one.graph.session.node(number).node)
+        with one.graph.reading() as session:
+            number = session.node_id(bytes.fromhex(text))
+            if number is not None:
+                found.append(session.node(number).node)
     return found
 
 
@@ -78,10 +79,11 @@ def _by_qualified_name(text: str, scope: Scope) -> list[NodeId]:
     """`package:name`, as answers show it, or a dotted tail of package and name."""
     package, colon, name = text.rpartition(":")
     wanted = text.replace("::", ".")
+    if not colon and "." not in wanted:
+        return []
     found = []
-    for one in scope.repositories:
-        for hit in one.graph.session.search(name if colon else wanted, MAX_CHOICES * 4):
-            node = one.graph.session.node(hit.node).node
+    for one in scope.defining(wanted if text.count("::") else name):
+        for node in _hits(one, name if colon else wanted):
             if colon and not text.count("::"):
                 same = (node.package, node.name) == (package, name)
             else:
@@ -94,13 +96,16 @@ def _by_qualified_name(text: str, scope: Scope) -> list[NodeId]:
 
 def _by_name(text: str, scope: Scope) -> list[NodeId]:
     """A simple name: the last part of a symbol's."""
-    found = []
-    for one in scope.repositories:
-        for hit in one.graph.session.search(text, MAX_CHOICES * 4):
-            node = one.graph.session.node(hit.node).node
-            if node.name == text or node.name.endswith("." + text):
-                found.append(node)
+    found: list[NodeId] = []
+    for one in scope.defining(text):
+        found += (node for node in _hits(one, text) if node.name == text or node.name.endswith("." + text))
     return found
+
+
+def _hits(repository: Repository, text: str) -> list[NodeId]:
+    """What a search in a repository finds first."""
+    with repository.graph.reading() as session:
+        return [session.node(hit.node).node for hit in session.search(text, MAX_CHOICES * 4)]
 
 
 def symbol_json(node: NodeId) -> dict[str, str]:

@@ -24,6 +24,7 @@ from knowingd.errors import StoreError, UsageError
 from knowingd.keyfile import KeyRing
 from knowingd.store.database import Database
 from knowingd.store.nodestore import NodeStore, RosterRow
+from knowingd.store.working import is_working
 
 FORMAT = "knowing-backup/v1"
 _MANIFEST = "manifest.json"
@@ -153,7 +154,7 @@ def _known(name: str) -> bool:
     """Whether an entry may be in a backup at all; nothing can point out of the directory."""
     folder, _, file = name.rpartition("/")
     suffixes = {"": ("node.db", _MANIFEST), "repos": (".db",), "keys": (".seed",)}.get(folder)
-    if suffixes is None or file.startswith(".") or "\\" in file or "\0" in file:
+    if suffixes is None or file.startswith(".") or "\\" in file or "\0" in file or is_working(file):
         return False
     return file in suffixes if not folder else file.endswith(suffixes)
 

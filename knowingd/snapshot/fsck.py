@@ -20,14 +20,15 @@ from knowing_protocol.keys import KeyChain
 from knowing_protocol.note import check_note, parse_checkpoint, parse_note
 
 from knowingd import keys
-from knowingd.snapshot.maps import SOURCE_SHIFT, Maps, large_members
+from knowingd.snapshot.maps import Maps, large_members
+from knowingd.snapshot.relations import SOURCE_SHIFT
 from knowingd.snapshot.trees import anywhere
 from knowingd.store.caches import split_roots
 from knowingd.store.codes import EDGE_TYPES, LAYER_OF_PROVENANCE, LAYERS
 from knowingd.store.interface import GraphCaches, GraphSession, GraphStore
 from knowingd.store.nodestore import NodeStore
 from knowingd.store.packing import unpack_ids
-from knowingd.store.records import read_records
+from knowingd.store.records import read_file_with_edges, read_records
 from knowingd.store.rows import BLOCK_BITS, NO_TYPE, PROVENANCE_BITS, REPUBLISHED_CODE, TreeRow, signed_slot
 
 MAX_HEADER_BYTES = 1 << 20
@@ -179,11 +180,19 @@ def _wrong_buckets(caches: GraphCaches, tree: TreeRow, found: MerkleMap) -> bool
     return False
 
 
-def repair_repository(store: GraphStore) -> None:
-    """Make all caches of a repository again from its records."""
+def repair_repository(store: GraphStore, *, own_up: bool = False) -> None:
+    """Make all caches of a repository again from its records.
+
+    With `own_up`, files whose records are damaged also get the roots that they have now: the graph is then openly not
+    the signed one, and a comparison with a peer finds just those.
+    """
 
     def job(session: GraphSession) -> None:
         session.caches.drop()
+        for layer in LAYERS if own_up else ():
+            for row in list(session.files(layer)):
+                file, _ = read_file_with_edges(session, row)
+                session.set_attributes(row.id, file_attributes(file).root)
         for layer in LAYERS:
             Maps(session, layer).build_all()
 

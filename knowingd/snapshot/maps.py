@@ -7,16 +7,27 @@ set that is large has a tree of its own, so that one more call of a popular func
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import cached_property
 
 from knowing_protocol import graph
-from knowing_protocol.critbit import MerkleMap, leaf_hash, root_of
-from knowing_protocol.encoding import canonical_json
-from knowing_protocol.graph import Level, RenamedMember
-from knowing_protocol.hashing import external_hash, relation_entry, relation_hash, set_digest, tagged
+from knowing_protocol.critbit import MerkleMap, leaf_hash, roots_of
+from knowing_protocol.graph import Level
+from knowing_protocol.hashing import relation_entry, relation_hash, set_digest
 
-from knowingd.snapshot.trees import Content, Entries, Trees, Within, anywhere
+from knowingd.forked import beside
+from knowingd.snapshot import contents
+from knowingd.snapshot.contents import Items, Names, Nodes, set_value, set_values
+from knowingd.snapshot.relations import (
+    SOURCE_SHIFT,
+    Relations,
+    branch_members,
+    gathered,
+    grouped,
+    is_shared,
+    records_of,
+)
+from knowingd.snapshot.trees import Content, Cut, Entries, Trees, Within, anywhere, cut, cut_entries
 from knowingd.store.codes import EDGE_TYPES, LAYER_OF_PROVENANCE, PROVENANCES
 from knowingd.store.interface import GraphSession
 from knowingd.store.packing import pack_ids, unpack_ids
@@ -27,6 +38,7 @@ from knowingd.store.rows import (
     TYPE_BITS,
     BranchEvent,
     InboundRow,
+    MemberRow,
     Touched,
     slot_of,
 )
@@ -34,13 +46,6 @@ from knowingd.store.rows import (
 LARGE_SET = 64
 LARGE_BRANCH = 1024
 CHEAP_SET = 2  # up to so many relations, making a value again is cheaper than keeping it
-
-Items = dict[bytes, bytes]
-
-
-def set_value(level: Level, content: Items) -> bytes:
-    """The value of a key that stands for a small set, which is not empty."""
-    return set_digest(root_of(level, [key + value for key, value in content.items()]), len(content))
 
 
 def code_of(edge_type: int, target: int) -> int:
@@ -51,15 +56,17 @@ def code_of(edge_type: int, target: int) -> int:
 class Maps:
     """The maps of one graph in one transaction."""
 
-    def __init__(self, session: GraphSession, layer: int, *, read_only: bool = False) -> None:
-        """`read_only` makes contents without using or making trees for large sets."""
+    def __init__(self, session: GraphSession, layer: int, *, read_only: bool = False, jobs: int = 1) -> None:
+        """`read_only` makes contents without using or making trees for large sets; `jobs` processes make everything."""
         self.session = session
         self.layer = layer
         self.read_only = read_only
+        self.jobs = jobs
         self.caches = session.caches
         self.trees = Trees(self.caches, layer)
         self._segments: dict[int, frozenset[str]] = {}
         self._values: dict[int, bytes | None] = {}  # code of an inbound set to its value, as this update left it
+        self._all_names: Names | None = None  # of all nodes, when everything is made
         self.contents: dict[str, Content] = {
             "edges": self._packages,
             "inbound": self._inbound,
@@ -76,69 +83,34 @@ class Maps:
     # Contents of the named maps
 
     def _nodes(self, ids: Collection[int] | None, _: Within) -> Entries:
-        found = self.session.node_ids(self.layer, ids)
-        rows = self.session.load_nodes(ids)
-        places = [(rows[one].hash, one) for one in found]
-        return Entries(places, {rows[one].hash: graph.node_value(rows[one].node) for one in found})
+        return contents.of_nodes(self.session.node_ids(self.layer, ids), self.session.load_nodes(ids))
 
     def _aliases(self, ids: Collection[int] | None, _: Within) -> Entries:
         rows = list(self.session.aliases(self.layer, ids))
-        nodes = self.session.load_nodes({row.target for row in rows})
-        members = []
-        for row in rows:
-            target = nodes[row.target].hash
-            value = graph.alias_value(target, claimed=row.claimed)
-            members.append((external_hash(row.name), row.id, target, value))
-        return _sets(Level.ALIAS_SET, members)
+        return contents.of_aliases(rows, self.session.load_nodes({row.target for row in rows}))
 
     def _members(self, ids: Collection[int] | None, _: Within) -> Entries:
         rows = list(self.session.members(self.layer, ids))
-        nodes = self.session.load_nodes({one for row in rows for one in (row.owner, row.target)})
-        members = []
-        for row in rows:
-            target = nodes[row.target].hash
-            members.append((graph.member_key(nodes[row.owner].hash, row.name), row.id, target, target))
-        return _sets(Level.MEMBER_SET, members)
+        return contents.of_members(rows, self.session.load_nodes(_ends(rows)))
 
     def _alias_of(self, ids: Collection[int] | None, _: Within) -> Entries:
-        values = self._names_values(ids)
-        nodes = self.session.load_nodes(values.keys())
-        places = [(nodes[one].hash, one) for one in values]
-        return Entries(places, {nodes[one].hash: value for one, value in values.items()})
+        names = self._names_to(ids)
+        return contents.of_names(names, self.session.load_nodes(names.keys()))
 
-    def _names_values(self, ids: Collection[int] | None) -> dict[int, bytes]:
-        """Node to the value of all the names that lead to it: aliases, and members called otherwise than it."""
-        names: dict[int, list[str | RenamedMember]] = defaultdict(list)
-        for alias in self.session.aliases_of(self.layer, ids):
-            names[alias.target].append(alias.name)
-        rows = list(self.session.members_to(self.layer, ids))
-        nodes = self.session.load_nodes({one for row in rows for one in (row.owner, row.target)})
-        for row in rows:
-            if self._segments_of(row.target) != {row.name}:
-                names[row.target].append(RenamedMember(nodes[row.owner].node, row.name))
-        return {node: graph.names_value(found) for node, found in names.items()}
+    def _names_to(self, ids: Collection[int] | None) -> Names:
+        members = list(self.session.members_to(self.layer, ids))
+        nodes = self.session.load_nodes(_ends(members))
+        return contents.names_of(self.session.aliases_of(self.layer, ids), members, nodes, self._segments_of)
 
     def _facts(self, ids: Collection[int] | None, _: Within) -> Entries:
         rows = list(self.session.facts(self.layer, ids))
-        nodes = self.session.load_nodes([node for node, _ in rows])
-        places = [(nodes[node].hash, node) for node, _ in rows]
-        return Entries(places, {nodes[node].hash: tagged("facts", canonical_json(facts)) for node, facts in rows})
+        return contents.of_facts(rows, self.session.load_nodes([node for node, _ in rows]))
 
     def _files(self, ids: Collection[int] | None, _: Within) -> Entries:
-        places, values = [], {}
-        for row in self.session.files(self.layer, ids):
-            key = graph.path_key(row.path)
-            places.append((key, row.id))
-            values[key] = graph.file_value(row.content, row.attributes)
-        return Entries(places, values)
+        return contents.of_files(self.session.files(self.layer, ids))
 
     def _coverage(self, ids: Collection[int] | None, _: Within) -> Entries:
-        places, values = [], {}
-        for row_id, path, reason in self.session.coverage(self.layer, ids):
-            key = graph.path_key(path)
-            places.append((key, row_id))
-            values[key] = graph.coverage_value(reason)
-        return Entries(places, values)
+        return contents.of_coverage(self.session.coverage(self.layer, ids))
 
     def _packages(self, ids: Collection[int] | None, _: Within) -> Entries:
         types: dict[int, Items] = defaultdict(dict)
@@ -213,27 +185,26 @@ class Maps:
         codes = None if ids is None else [code for code in ids if code >= 0]
         values = self._target_values(codes)
         nodes = self.session.load_nodes({code >> TYPE_BITS for code in values})
-        sets: dict[bytes, Items] = defaultdict(dict)
-        places: dict[bytes, list[int]] = defaultdict(list)
-        subjects: dict[bytes, tuple[int, str]] = {}
-        for code, value in values.items():
-            target, edge_type = code >> TYPE_BITS, code & REPUBLISHED_CODE
-            for segment in self._segments_of(target):
-                key = graph.names_key(_names_type(edge_type), segment)
-                if within(key) and (edge_type, segment) not in self._large_names:
-                    subjects[key] = (edge_type, segment)
-                    sets[key][nodes[target].hash] = value
-                    places[key].append(code)
+        targets: dict[tuple[int, str], list[int]] = defaultdict(list)
+        for code in values:
+            for segment in self._segments_of(code >> TYPE_BITS):
+                targets[code & REPUBLISHED_CODE, segment].append(code)
         found = Entries([], {})
-        for key, content in sets.items():
-            if len(content) > LARGE_SET and not self.read_only:
-                entries = Entries([(nodes[code >> TYPE_BITS].hash, code) for code in places[key]], content)
-                made = self.trees.build(Level.NAMES_SET, "names-set", entries, *subjects[key])
-                self._large_names[subjects[key]] = made.tree
+        small: dict[bytes, list[bytes]] = {}
+        for subject, places in targets.items():
+            key = graph.names_key(_names_type(subject[0]), subject[1])
+            if subject in self._large_names or not within(key):
+                continue
+            records = [nodes[code >> TYPE_BITS].hash + values[code] for code in places]
+            if len(places) > LARGE_SET and not self.read_only:
+                placed = [(nodes[code >> TYPE_BITS].hash, code) for code in places]
+                made = self.trees.keep(cut(Level.NAMES_SET, records, placed), "names-set", *subject)
+                self._large_names[subject] = made.tree
                 large.add(-made.tree)
             else:
-                found.values[key] = set_value(Level.NAMES_SET, content)
-                found.places.extend((key, code) for code in places[key])
+                small[key] = records
+                found.places.extend((key, code) for code in places)
+        found.values.update(zip(small, set_values(Level.NAMES_SET, small.values()), strict=True))
         for row in self.caches.trees(self.layer, "names-set", [-one for one in large]) if large else ():
             key = graph.names_key(_names_type(row.type), row.subject)
             found.values[key] = set_digest(row.root, row.size)
@@ -255,10 +226,13 @@ class Maps:
             plain = [code for code in codes if code & REPUBLISHED_CODE != REPUBLISHED_CODE]
         values = self._inbound_values(plain)
         if outside is None or outside:
-            named = self._names_values(outside)
+            known = self._all_names if outside is None else None
+            named = self._names_to(outside) if known is None else known
             nodes = self.session.load_nodes(named.keys())
             values.update(
-                (code_of(REPUBLISHED_CODE, node), value) for node, value in named.items() if not nodes[node].node.repo
+                (code_of(REPUBLISHED_CODE, node), graph.names_value(names))
+                for node, names in named.items()
+                if not nodes[node].node.repo
             )
         return values
 
@@ -278,49 +252,88 @@ class Maps:
     # Everything at once
 
     def build_all(self) -> dict[str, bytes]:
-        """The roots of all maps of a graph of which nothing is kept."""
-        self._all_edges()
+        """The roots of all maps of a graph of which nothing is kept; the hashing of many is shared with a child."""
+        nodes = self.session.load_nodes(None)
+        relations = gathered(self.session.edge_numbers(self.layer))
+        forked = is_shared(relations, self.jobs)
+        self._all_edges(relations, nodes, forked=forked)
+        published = self._published(nodes)
+
+        def pure() -> dict[str, Cut]:
+            return {name: cut_entries(graph.MAP_LEVELS[name], published.pop(name)()) for name in [*published]}
+
+        def here() -> dict[str, bytes]:
+            return {name: self._build(name) for name in ("edges", "inbound", "names")}
+
+        cuts, roots = beside(pure, here, forked=forked)
+        roots.update((name, self.trees.keep(made, name).root) for name, made in cuts.items())
+        return roots
+
+    def _all_edges(self, relations: Relations, nodes: Nodes, *, forked: bool) -> None:
+        """Branches and inbound sets."""
+        records = records_of(relations, nodes, self.jobs)
+        packages = self.session.package_ids()
+        groups = grouped(relations, records, packages)
+        del records  # the groups let go of them as they are hashed
+        long = sorted(code for code, records in groups.branches.items() if len(records) > LARGE_BRANCH)
+        members = branch_members(relations, packages, long)
+        long_branches = [(groups.branches.pop(code), members.pop(code)) for code in long]
+        codes = sorted(groups.branches)
+        large = sorted(code for code, records in groups.inbound.items() if len(records) > LARGE_SET)
+        large_sets = [(groups.inbound.pop(code), groups.sources.pop(code)) for code in large]
+
+        def pure() -> tuple[list[bytes], list[Cut], list[Cut]]:
+            branches = roots_of(Level.RELATIONS, map(groups.branches.pop, codes))
+            trees = [_cut_records(Level.RELATIONS, *one) for one in long_branches]
+            return (
+                branches,
+                trees,
+                [_cut_records(Level.INBOUND_SET, records, large_members(sources)) for records, sources in large_sets],
+            )
+
+        def here() -> None:
+            groups.branches.clear()  # hashed, or with the child
+            large_sets.clear()
+            long_branches.clear()
+            self.caches.put_inbound(self.layer, self._small_inbound(groups.inbound, groups.sources))
+
+        (branches, trees, cuts), _ = beside(pure, here, forked=forked)
+        for code, made in zip(long, trees, strict=True):
+            codes.append(code)
+            branches.append(self.trees.keep(made, "branch", code & REPUBLISHED_CODE, code >> TYPE_BITS).root)
+        self.caches.put_branches(
+            (self.layer, code >> TYPE_BITS, code & REPUBLISHED_CODE, root)
+            for code, root in zip(codes, branches, strict=True)
+        )
+        self.caches.put_inbound(self.layer, map(self._large_row, large, cuts))
+
+    def _build(self, name: str) -> bytes:
+        return self.trees.build(graph.MAP_LEVELS[name], name, self.contents[name](None, anywhere)).root
+
+    def _published(self, nodes: Nodes) -> dict[str, Callable[[], Entries]]:
+        """The contents of the maps that need no edges; their rows are read here, so that they ask no store."""
+        session, layer = self.session, self.layer
+        found = session.node_ids(layer)
+        aliases, members, facts = list(session.aliases(layer)), list(session.members(layer)), list(session.facts(layer))
+        files, coverage = list(session.files(layer)), list(session.coverage(layer))
+        names = self._all_names = contents.names_of(aliases, members, nodes, self._segments_of)
         return {
-            name: self.trees.build(graph.MAP_LEVELS[name], name, content(None, anywhere)).root
-            for name, content in self.contents.items()
+            "nodes": lambda: contents.of_nodes(found, nodes),
+            "aliases": lambda: contents.of_aliases(aliases, nodes),
+            "alias_of": lambda: contents.of_names(names, nodes),
+            "members": lambda: contents.of_members(members, nodes),
+            "facts": lambda: contents.of_facts(facts, nodes),
+            "files": lambda: contents.of_files(files),
+            "coverage": lambda: contents.of_coverage(coverage),
         }
 
-    def _all_edges(self) -> None:
-        """Branches and inbound sets."""
-        hashes = {node: row.hash for node, row in self.session.load_nodes(None).items()}
-        packages = self.session.package_ids()
-        branches: dict[int, list[bytes]] = defaultdict(list)  # package and type to relations with their values
-        inbound: dict[int, list[bytes]] = defaultdict(list)
-        sources: dict[int, list[int]] = defaultdict(list)
-        for source, edge_type, target, codes in self._observed(self.session.edges()):
-            relation, digest = relation_entry(
-                hashes[source], hashes[target], EDGE_TYPES[edge_type], [PROVENANCES[code] for code in codes]
-            )
-            record = relation + digest
-            branches[packages[source] << TYPE_BITS | edge_type].append(record)
-            code = target << TYPE_BITS | edge_type
-            inbound[code].append(record)
-            if len(codes) == 1:
-                sources[code].append(source << PROVENANCE_BITS | codes[0])
-            else:
-                sources[code] += [source << PROVENANCE_BITS | provenance for provenance in codes]
-        self.caches.put_branches(
-            (self.layer, code >> TYPE_BITS, code & REPUBLISHED_CODE, root_of(Level.RELATIONS, branches.pop(code)))
-            for code in sorted(branches)
-        )
-        self.caches.put_inbound(self.layer, self._all_inbound(inbound, sources))
-
-    def _all_inbound(self, inbound: dict[int, list[bytes]], sources: dict[int, list[int]]) -> Iterator[InboundRow]:
-        for code in sorted(inbound):
-            records, origins = inbound.pop(code), sources.pop(code)
-            if len(records) > LARGE_SET:
-                senders = large_members(origins)  # in the order of the records
-                places = [(record[:32], sender) for record, sender in zip(records, senders, strict=True)]
-                yield self._large_row(code, Entries(places, {one[:32]: one[32:] for one in records}))
-                continue
-            value = self._values[code] = set_digest(root_of(Level.INBOUND_SET, records), len(records))
-            kept = value if len(records) > CHEAP_SET else None
-            yield InboundRow(code >> TYPE_BITS, code & REPUBLISHED_CODE, kept, pack_ids(origins))
+    def _small_inbound(self, inbound: dict[int, list[bytes]], sources: dict[int, list[int]]) -> Iterator[InboundRow]:
+        codes = sorted(inbound)
+        values = set_values(Level.INBOUND_SET, map(inbound.__getitem__, codes))
+        for code, value in zip(codes, values, strict=True):
+            self._values[code] = value
+            kept = value if len(inbound.pop(code)) > CHEAP_SET else None
+            yield InboundRow(code >> TYPE_BITS, code & REPUBLISHED_CODE, kept, pack_ids(sources.pop(code)))
 
     def _observed(self, edges: Iterable[tuple[int, int, int, int]]) -> Iterator[tuple[int, int, int, list[int]]]:
         """Relations of this graph, and in which ways each was observed, from edges that come in order."""
@@ -347,11 +360,11 @@ class Maps:
         nodes = self.session.load_nodes([one >> PROVENANCE_BITS for one in sources])
         name, key = EDGE_TYPES[edge_type], self.session.node(target).hash
         places = [(relation_hash(nodes[one >> PROVENANCE_BITS].hash, key, name), one) for one in large_members(sources)]
-        return self._large_row(code, Entries(places, content))
+        return self._large_row(code, cut_entries(Level.INBOUND_SET, Entries(places, content)))
 
-    def _large_row(self, code: int, entries: Entries) -> InboundRow:
+    def _large_row(self, code: int, whole: Cut) -> InboundRow:
         target, edge_type = code >> TYPE_BITS, code & REPUBLISHED_CODE
-        made = self.trees.build(Level.INBOUND_SET, "inbound-set", entries, edge_type, target)
+        made = self.trees.keep(whole, "inbound-set", edge_type, target)
         value = self._values[code] = set_digest(made.root, made.size)
         return InboundRow(target, edge_type, value, None)
 
@@ -385,7 +398,7 @@ class Maps:
         for package in {package for package, _ in by_branch}:
             wanted = {edge_type for where, edge_type in by_branch if where == package}
             small = {one for one in wanted if not self.caches.tree(self.layer, "branch", one, package)}
-            content |= self._branch_contents(package, small)
+            content |= self.branch_contents(package, small)
         for (package, edge_type), relations in by_branch.items():
             found = content.get((package, edge_type))
             root = self._branch_root(package, edge_type, relations, found)
@@ -398,7 +411,7 @@ class Maps:
                 self.session.put_branch_event(sequence, BranchEvent(self.layer, package, edge_type, old, root))
             touched.note("edges", slot_of(graph.package_key(self._package_names[package])), package)
 
-    def _branch_contents(self, package: int, types: set[int]) -> dict[tuple[int, int], Items]:
+    def branch_contents(self, package: int, types: set[int]) -> dict[tuple[int, int], Items]:
         """The relations of a package's branches of some types."""
         found: dict[tuple[int, int], Items] = {(package, edge_type): {} for edge_type in types}
         if not types:
@@ -420,8 +433,29 @@ class Maps:
             return MerkleMap.of(Level.RELATIONS, content).root if content else None
         row = self.caches.tree(self.layer, "branch", edge_type, package)
 
+        relations_of = self.branch_content(edge_type)
+        if row is None:
+            entries = relations_of(self.branch_relations(package, edge_type), anywhere)
+            return self.trees.build(Level.RELATIONS, "branch", entries, edge_type, package).root
+        nodes = self.session.load_nodes({one for pair in relations for one in pair})
+        slots = [
+            (
+                slot_of(relation_hash(nodes[source].hash, nodes[target].hash, EDGE_TYPES[edge_type])),
+                source << SOURCE_SHIFT | target,
+            )
+            for source, target in relations
+        ]
+        made = self.trees.update(row, Level.RELATIONS, slots, relations_of)
+        if made.size == 0:
+            self.caches.drop_tree(row.id)
+            return None
+        return made.root
+
+    def branch_content(self, edge_type: int) -> Content:
+        """The content of branches of a type that have trees: source and target as one number."""
+
         def relations_of(ids: Collection[int] | None, _: Within) -> Entries:
-            pairs = [(one >> SOURCE_SHIFT, one & TARGET_MASK) for one in ids or ()]
+            pairs = [ends_of(one) for one in ids or ()]
             nodes = self.session.load_nodes({one for pair in pairs for one in pair})
             found = Entries([], {})
             for source, target in pairs:
@@ -441,27 +475,19 @@ class Maps:
                     found.values[relation] = digest
             return found
 
-        if row is None:
-            everything = [
-                edge.source << SOURCE_SHIFT | edge.target
-                for edge in self.session.edges_of_package(package)
-                if edge.type == edge_type and LAYER_OF_PROVENANCE[edge.provenance] == self.layer
-            ]
-            entries = relations_of(set(everything), anywhere)
-            return self.trees.build(Level.RELATIONS, "branch", entries, edge_type, package).root
-        nodes = self.session.load_nodes({one for pair in relations for one in pair})
-        slots = [
-            (
-                slot_of(relation_hash(nodes[source].hash, nodes[target].hash, EDGE_TYPES[edge_type])),
-                source << SOURCE_SHIFT | target,
-            )
-            for source, target in relations
-        ]
-        made = self.trees.update(row, Level.RELATIONS, slots, relations_of)
-        if made.size == 0:
-            self.caches.drop_tree(row.id)
-            return None
-        return made.root
+        return relations_of
+
+    def branch_relations(self, package: int, edge_type: int) -> set[int]:
+        """The relations of a branch as numbers."""
+        return {
+            edge.source << SOURCE_SHIFT | edge.target
+            for edge in self.session.edges_of_package(package)
+            if edge.type == edge_type and LAYER_OF_PROVENANCE[edge.provenance] == self.layer
+        }
+
+    def keep_branch(self, package: int, edge_type: int) -> None:
+        """Keep the bucket roots of a branch from now on, however few changes it has seen."""
+        self._branch_root(package, edge_type, [], None)
 
     def _update_inbound(self, touched: Touched) -> None:
         by_target: dict[tuple[int, int], set[int]] = defaultdict(set)
@@ -559,7 +585,6 @@ class Maps:
 
 
 _ALONE = [(text,) for text in PROVENANCES]
-SOURCE_SHIFT = 31
 TARGET_MASK = (1 << SOURCE_SHIFT) - 1
 
 
@@ -572,15 +597,19 @@ def large_members(sources: Iterable[int]) -> list[int]:
     return list(found.values())
 
 
+def ends_of(number: int) -> tuple[int, int]:
+    """Source and target of a relation that stands as one number."""
+    return number >> SOURCE_SHIFT, number & TARGET_MASK
+
+
+def _cut_records(level: Level, records: list[bytes], members: Iterable[int]) -> Cut:
+    """A large map, from records and the members that they stand for, in the same order."""
+    return cut(level, records, [(record[:32], member) for record, member in zip(records, members, strict=True)])
+
+
 def _names_type(edge_type: int) -> str:
     return graph.REPUBLISHED if edge_type == REPUBLISHED_CODE else EDGE_TYPES[edge_type]
 
 
-def _sets(level: Level, members: Iterable[tuple[bytes, int, bytes, bytes]]) -> Entries:
-    """Entries of a map of sets, from (key, id, member of the set, its value)."""
-    sets: dict[bytes, Items] = defaultdict(dict)
-    places = []
-    for key, row_id, member, value in members:
-        places.append((key, row_id))
-        sets[key][member] = value
-    return Entries(places, {key: set_value(level, content) for key, content in sets.items()})
+def _ends(rows: Iterable[MemberRow]) -> set[int]:
+    return {one for row in rows for one in (row.owner, row.target)}

@@ -19,6 +19,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from knowing_protocol.encoding import canonical_json
+from knowing_protocol.errors import RejectedError
 from knowing_protocol.graph import graph_map
 from knowing_protocol.history import Header
 
@@ -58,15 +59,24 @@ def take(
     told: Told,
     now: int,
     also: Callable[[GraphSession], None] = _nothing_else,
+    jobs: int = 1,
+    expected: tuple[bytes, bytes] | None = None,
 ) -> Header | None:
     """Apply changes and append the snapshot they lead to; None where the same commit has the same roots already.
 
-    `also` is done in the same transaction as the changes, whether or not they lead to a snapshot.
+    `also` is done in the same transaction as the changes, whether or not they lead to a snapshot. With several jobs, a
+    child process may share the hashing of a first snapshot. Changes that do not lead to the `expected` roots of source
+    and overlay are undone.
     """
     recover(store, node, origin, now)
     again = node.head(store.url, store.ref) is None  # withdrawn, or a new epoch: say it anew even if nothing changed
     with paused_collection():
-        if not store.write(lambda session: _commit(session, changes, told, now, node.epoch, again=again, also=also)):
+        epoch = node.epoch
+
+        def job(session: GraphSession) -> bool:
+            return _commit(session, changes, told, now, epoch, jobs, expected, again=again, also=also)
+
+        if not store.write(job):
             return None
     return recover(store, node, origin, now)
 
@@ -119,6 +129,8 @@ def _commit(
     told: Told,
     now: int,
     epoch: int,
+    jobs: int,
+    expected: tuple[bytes, bytes] | None,
     *,
     again: bool,
     also: Callable[[GraphSession], None],
@@ -126,15 +138,10 @@ def _commit(
     also(session)
     last = session.last_snapshot()
     sequence = 1 if last is None else last.sequence + 1
-    touched = session.apply(changes, now, sequence, with_events=last is not None)
-    roots = {
-        layer: Maps(session, layer).update(touched[layer], sequence=sequence, with_events=last is not None)
-        for layer in LAYERS
-    }
-    for one in touched:
-        session.refresh_search(one.searchable)
-    forget_stale(session)
+    roots = bring_up_to_date(session, changes, now, sequence, with_events=last is not None, jobs=jobs)
     graph_roots = [graph_map(roots[layer]).root for layer in LAYERS]
+    if expected is not None and tuple(graph_roots) != expected:
+        raise RejectedError("root-mismatch", "the changes do not lead to the roots that they are said to lead to")
     same = last is not None and (last.commit, last.source_root, last.overlay_root) == (told.commit, *graph_roots)
     if same and not again:
         session.drop_events(sequence)
@@ -163,6 +170,21 @@ def _commit(
         )
     )
     return True
+
+
+def bring_up_to_date(
+    session: GraphSession, changes: Sequence[Changes], now: int, sequence: int, *, with_events: bool, jobs: int = 1
+) -> list[dict[str, bytes]]:
+    """Apply changes, and whatever is derived from the graphs; the roots of the named maps of both."""
+    touched = session.apply(changes, now, sequence, with_events=with_events)
+    roots = [
+        Maps(session, layer, jobs=jobs).update(touched[layer], sequence=sequence, with_events=with_events)
+        for layer in LAYERS
+    ]
+    for one in touched:
+        session.refresh_search(one.searchable)
+    forget_stale(session)
+    return roots
 
 
 def recover(store: GraphStore, node: NodeStore, origin: Origin, now: int) -> Header | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping
+from operator import add
 from typing import Any, NamedTuple
 
 from knowing_protocol.critbit import bucket_roots, build, build_top, empty_hash
@@ -58,6 +59,43 @@ def top_root(level: int, roots: Mapping[int, bytes], bits: int) -> bytes:
     return top[0] if top is not None else empty_hash(level)
 
 
+class Cut(NamedTuple):
+    """A whole map cut into buckets, before it is kept."""
+
+    bits: int
+    size: int
+    root: bytes
+    tops: bytes
+    blocks: list[tuple[int, list[bytes], list[list[int]]]]
+
+
+def cut(level: int, records: list[bytes], places: Iterable[tuple[bytes, int]]) -> Cut:
+    """Cut the map of records (keys followed by their values, each key once, in any order); asks nobody."""
+    placed = list(places)
+    bits = bits_for(len(placed))
+    shift = SLOT_BITS - bits
+    members: dict[int, set[int]] = defaultdict(set)
+    for key, member in placed:
+        members[int.from_bytes(key[:4], "big") >> shift].add(member)
+    roots = bucket_roots(level, records, bits)
+    block_bits = max(0, bits - BLOCK_BITS)
+    inside = bits - block_bits
+    blocks = []
+    tops: dict[int, bytes] = {}
+    for block in sorted({bucket >> inside for bucket in roots}):
+        numbers = range(block << inside, (block + 1) << inside)
+        found = [roots.get(number, b"") for number in numbers]
+        blocks.append((block, found, [list(members.get(number, ())) for number in numbers]))
+        tops[block] = _block_root(level, block, found, bits)
+    top = join_roots(tops.get(block, b"") for block in range(1 << block_bits))
+    return Cut(bits, sum(map(len, members.values())), top_root(level, tops, block_bits), top, blocks)
+
+
+def cut_entries(level: int, entries: Entries) -> Cut:
+    """Cut the map of entries."""
+    return cut(level, list(map(add, entries.values, entries.values.values())), entries.places)
+
+
 class Trees:
     """The kept trees of one graph."""
 
@@ -66,36 +104,18 @@ class Trees:
         self.layer = layer
 
     def build(
-        self,
-        level: int,
-        name: str,
-        entries: Entries,
-        edge_type: int = NO_TYPE,
-        subject: Any = "",
-        tree: int | None = None,
+        self, level: int, name: str, entries: Entries, edge_type: int = NO_TYPE, subject: Any = "", tree: int = 0
     ) -> Root:
         """Make a whole tree and keep it."""
-        caches = self.caches
-        tree = caches.new_tree_id() if tree is None else tree
-        bits = bits_for(len(entries.places))
-        roots = bucket_roots(level, entries.values, bits)
-        members: dict[int, set[int]] = defaultdict(set)
-        for key, member in entries.places:
-            members[slot_of(key) >> (SLOT_BITS - bits)].add(member)
-        block_bits = max(0, bits - BLOCK_BITS)
-        inside = bits - block_bits
-        blocks = []
-        tops: dict[int, bytes] = {}
-        for block in sorted({bucket >> inside for bucket in roots}):
-            numbers = range(block << inside, (block + 1) << inside)
-            found = [roots.get(number, b"") for number in numbers]
-            blocks.append((block, found, [list(members.get(number, ())) for number in numbers]))
-            tops[block] = _block_root(level, block, found, bits)
-        caches.put_blocks(tree, blocks)
-        made = Root(tree, top_root(level, tops, block_bits), sum(map(len, members.values())))
-        top = join_roots(tops.get(block, b"") for block in range(1 << block_bits))
-        caches.put_tree(TreeRow(tree, self.layer, name, edge_type, subject, bits, made.size, made.root, top))
-        return made
+        return self.keep(cut_entries(level, entries), name, edge_type, subject, tree)
+
+    def keep(self, made: Cut, name: str, edge_type: int = NO_TYPE, subject: Any = "", tree: int = 0) -> Root:
+        """Keep a tree, under a new id unless it has one."""
+        tree = tree or self.caches.new_tree_id()
+        self.caches.put_blocks(tree, made.blocks)
+        row = TreeRow(tree, self.layer, name, edge_type, subject, made.bits, made.size, made.root, made.tops)
+        self.caches.put_tree(row)
+        return Root(tree, made.root, made.size)
 
     def update(self, row: TreeRow, level: int, touched: Iterable[tuple[int, int]], content: Content) -> Root:
         """Make the touched buckets again: slots, and the members that came, changed or went there."""

@@ -23,12 +23,14 @@ __all__ = [
     "Progress",
     "Source",
     "SourceError",
+    "WorkingView",
     "given_name",
     "list_repositories",
     "locate",
     "mirror",
     "open_source",
     "repository_url",
+    "uncommitted",
     "without_secret",
     "working_view",
 ]
@@ -45,6 +47,13 @@ def open_source(path: Path, ref: str | None = None) -> Source:
     if ref is not None:
         raise UsageError(f"{printable(str(path))} is a plain directory, so it has no refs", hint="leave out --ref")
     return DirectorySource(path, notes)
+
+
+def uncommitted(source: Source) -> WorkingView | None:
+    """The work tree above the commit that a source reads; None for bare repositories and plain directories."""
+    if isinstance(source, GitSource) and source.found.work_tree is not None:
+        return WorkingView(source.found)
+    return None
 
 
 def working_view(path: Path) -> Source:

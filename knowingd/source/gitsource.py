@@ -56,6 +56,11 @@ class GitSource:
             raise
 
     @property
+    def found(self) -> Found:
+        """The repository that the commit is of."""
+        return self._view.found
+
+    @property
     def root(self) -> Path:
         """The directory of the repository."""
         return self._view.found.root

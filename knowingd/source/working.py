@@ -51,7 +51,10 @@ class _Indexed(NamedTuple):
 
 
 class WorkingView:
-    """The work tree of a repository as it is when it is listed; `commit` is the HEAD beneath it."""
+    """The work tree of a repository as it is when it is first listed; `commit` is the HEAD beneath it.
+
+    `unsettled` are the files that changed or vanished between being listed and being read: somebody is at work.
+    """
 
     def __init__(self, found: Found, notes: tuple[str, ...] = ()) -> None:
         if found.work_tree is None:
@@ -60,6 +63,8 @@ class WorkingView:
         self.notes = notes
         self._view = GitView(found)
         self._disk: set[str] = set()  # the paths that are read from disk
+        self._known: list[Entry] | None = None
+        self.unsettled: set[str] = set()
         try:
             commit = resolve(self._view, None)
             self.commit, self._tree = commit.id, tree_of(commit)
@@ -71,10 +76,14 @@ class WorkingView:
 
     def entries(self) -> list[Entry]:
         """Everything in the work tree that is tracked, or untracked and not ignored, sorted by path."""
+        if self._known is None:
+            self._known = self._list()
+        return list(self._known)
+
+    def _list(self) -> list[Entry]:
         sizes = {file.id: file.size for file in tree_files(self._view, self._tree, check=False)}
         files: list[TreeFile] = []
         failed: set[str] = set()
-        self._disk = set()
         ignore_files: dict[bytes, bytes] = {}
         limit = self._index_time()
         for item in self._index():
@@ -113,6 +122,7 @@ class WorkingView:
                 else:
                     content = self._beneath.read(path_bytes(entry.path), MAXIMUM_FILE_BYTES)
                     if content is None or self._blob_id(content) != entry.content_id:
+                        self.unsettled.add(entry.path)
                         yield entry._replace(reason=Coverage.FAILED), b""
                     else:
                         yield classified(entry, content)

@@ -13,7 +13,7 @@ from typing import Any
 
 from knowing_protocol.errors import InvalidNameError
 from knowing_protocol.graph import file_attributes, member_key, path_key
-from knowing_protocol.hashing import NodeId, external_hash, node_hash
+from knowing_protocol.hashing import NodeId, edge_hash, external_hash, node_hash
 from knowing_protocol.records import (
     MAX_ARITY,
     Alias,
@@ -26,6 +26,7 @@ from knowing_protocol.records import (
     facts_from_json,
     facts_to_json,
 )
+from knowing_protocol.vocabulary import Coverage
 
 from knowingd.store.codes import EDGE_TYPE_CODES, KIND_CODES, LAYER_OF_PROVENANCE, LAYERS, PROVENANCE_CODES
 from knowingd.store.packing import PlainSite, pack_ids, pack_sites, unpack_ids
@@ -33,6 +34,7 @@ from knowingd.store.rows import MAX_NODES, Changes, Touched, edge_number, edge_o
 from knowingd.store.session import Session, insert, tail_of
 
 _SEPARATORS = ".#:/"
+_json = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode  # made once; `dumps` makes one for each text
 _EDGE_CODES = {
     (edge_type, provenance): edge_number(0, code, 0, how)
     for edge_type, code in EDGE_TYPE_CODES.items()
@@ -58,7 +60,8 @@ class Applier:
         self._ids: dict[bytes, int] = {}
         self._names: dict[int, str] = {}
         self._events: list[tuple[int, int, str, int, str]] = []
-        self._fresh = self._next_id("nodes") == 1
+        self._next_texts: dict[str, int] = {}
+        self._fresh = not with_events and self._next_id("nodes") == 1 and not self._has_trees()
 
     def apply(self, changes: Changes) -> None:
         """Removals first, so that a record which moved is there afterwards."""
@@ -69,6 +72,10 @@ class Applier:
         if self._fresh:
             self.touched[changes.layer].searchable = None
         self._fresh = False
+
+    def _has_trees(self) -> bool:
+        """Whether maps are kept, if only of nothing: those are not made whole, so they must learn what was touched."""
+        return self.session.execute("SELECT 1 FROM trees LIMIT 1").fetchone() is not None
 
     def _stale(self, *nodes: int) -> None:
         """The search rows of nodes are to be made again."""
@@ -95,7 +102,8 @@ class Applier:
     def _text_id(self, table: str, known: dict[str, int], text: str) -> int:
         found = known.get(text)
         if found is None:
-            found = known[text] = self._next_id(table)
+            found = known[text] = self._next_texts.get(table) or self._next_id(table)
+            self._next_texts[table] = found + 1
             self.session.execute(f"INSERT INTO {table} VALUES (?, ?)", (found, text))
         return found
 
@@ -112,12 +120,7 @@ class Applier:
         self._add_members(layer, added.members)
         self._add_facts(layer, added.facts)
         self._add_files(layer, added, changes)
-        for path, reason in added.coverage.items():
-            self._drop_coverage(layer, path)
-            row_id = self._next_id("coverage")
-            self.session.execute("INSERT INTO coverage VALUES (?, ?, ?, ?)", (row_id, layer, path, reason.value))
-            self.touched[layer].note("coverage", slot_of(path_key(path)), row_id)
-            self._event(1, "coverage", layer, [path, reason.value])
+        self._add_coverage(layer, added.coverage)
 
     def _add_nodes(self, layer: int, nodes: Sequence[NodeId]) -> None:
         """Insert nodes, or bring back those that were there before.
@@ -246,13 +249,15 @@ class Applier:
             for _, old in [] if self._fresh else list(self.session.facts(layer, [node])):
                 self._event(0, "facts", layer, [node, _facts_text(facts_from_json(old, "facts"))])
             rows.append((layer, node, _facts_text(found)))
-            self.touched[layer].note("facts", slot_of(key), node)
-            self._event(1, "facts", layer, [node, rows[-1][2]])
+            if not self._fresh:
+                self.touched[layer].note("facts", slot_of(key), node)
+                self._event(1, "facts", layer, [node, rows[-1][2]])
         insert(self.session, "INSERT OR REPLACE INTO facts", sorted(rows))
 
     def _add_files(self, layer: int, added: Records, changes: Changes) -> None:
         with_sites = any(file.sites for file in added.files)
-        edges = {edge.hash: edge for part in (added.edges, changes.known) for edge in part} if with_sites else {}
+        named = (added.edges, changes.known) if with_sites else ()
+        edges = {edge_hash(*edge): edge for part in named for edge in part}
         next_id = self._next_id("files")
         declarations: list[tuple[Any, ...]] = []
         sites: list[tuple[int, int, bytes]] = []
@@ -281,6 +286,16 @@ class Applier:
             self._event(1, "file", layer, [file.path, file.content.hex(), root.hex()])
         insert(self.session, "INSERT INTO declarations", sorted(declarations))
         insert(self.session, "INSERT INTO sites", sorted(sites))
+
+    def _add_coverage(self, layer: int, coverage: dict[str, Coverage]) -> None:
+        rows = []
+        for row_id, (path, reason) in enumerate(coverage.items(), self._next_id("coverage")):
+            if not self._fresh:
+                self._drop_coverage(layer, path)
+                self.touched[layer].note("coverage", slot_of(path_key(path)), row_id)
+                self._event(1, "coverage", layer, [path, reason.value])
+            rows.append((row_id, layer, path, reason.value))
+        insert(self.session, "INSERT INTO coverage", rows)
 
     def _sites(self, file: File, edges: dict[bytes, Edge]) -> dict[int, list[PlainSite]]:
         """The call sites of a file by their source."""
@@ -364,11 +379,10 @@ class Applier:
 
     def _event(self, added: int, kind: str, layer: int, body: list[Any]) -> None:
         if self.with_events:
-            text = json.dumps(body, separators=(",", ":"), ensure_ascii=False)
-            self._events.append((self.sequence, added, kind, layer, text))
+            self._events.append((self.sequence, added, kind, layer, _json(body)))
 
 
 def _facts_text(facts: Facts) -> str:
     """Facts without what is empty."""
     found = facts_to_json(canonical_facts(facts))
-    return json.dumps({key: value for key, value in found.items() if value}, separators=(",", ":"), ensure_ascii=False)
+    return _json({key: value for key, value in found.items() if value})

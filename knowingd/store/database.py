@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from knowing_migrations import Migration, migrations
+from knowing_migrations import Migration, checksums, migrations
 
 from knowingd.errors import StoreError
 
@@ -30,9 +30,12 @@ T = TypeVar("T")
 class Database:
     """A database file of one family of migrations."""
 
-    def __init__(self, path: Path, family: str, *, durable: bool, steps: list[Migration] | None = None) -> None:
+    def __init__(
+        self, path: Path, family: str, *, durable: bool, steps: list[Migration] | None = None, create: bool = True
+    ) -> None:
         """Open or create the file and bring its schema up to date; `durable` waits for the disk on every commit."""
         self.path = path
+        self._create = create
         self._durable = durable
         self._readers: list[sqlite3.Connection] = []
         self._readers_lock = threading.Lock()
@@ -42,6 +45,10 @@ class Database:
         self._start_lock = threading.Lock()
         self._closed = False
         with translated(path):
+            current = self._open_current(checksums(family)) if steps is None else None
+            if current is not None:
+                self._readers.append(current)
+                return
             path.parent.mkdir(parents=True, exist_ok=True)
             connection = self._connect()
             try:
@@ -49,8 +56,40 @@ class Database:
             finally:
                 connection.close()
 
+    def _open_current(self, wanted: dict[int, str]) -> sqlite3.Connection | None:
+        """A reader of a database that needs nothing done, which is what nearly every opening meets.
+
+        None where there is anything to do or to refuse: the long way does it, and says it.
+        """
+        if not self.path.exists():
+            return None
+        connection = self._plain_connection()
+        try:
+            (application,) = connection.execute("PRAGMA application_id").fetchone()
+            (journal,) = connection.execute("PRAGMA journal_mode").fetchone()
+            applied = dict(connection.execute("SELECT number, checksum FROM migration_history"))
+            if application == APPLICATION_ID and journal == "wal" and applied == wanted:
+                _make_reader(connection)
+                return connection
+        except sqlite3.Error:
+            pass
+        except BaseException:
+            connection.close()
+            raise
+        connection.close()
+        return None
+
+    def _plain_connection(self) -> sqlite3.Connection:
+        return sqlite3.connect(
+            self.path if self._create else self.path.absolute().as_uri() + "?mode=rw",
+            isolation_level=None,
+            check_same_thread=False,
+            timeout=5.0,
+            uri=not self._create,
+        )
+
     def _connect(self, *, reader: bool = False) -> sqlite3.Connection:
-        connection = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False, timeout=5.0)
+        connection = self._plain_connection()
         try:
             (application,) = connection.execute("PRAGMA application_id").fetchone()
             (tables,) = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
@@ -66,12 +105,13 @@ class Database:
                 connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute(f"PRAGMA synchronous = {'FULL' if self._durable else 'NORMAL'}")
-            connection.execute("PRAGMA mmap_size = 268435456")
-            connection.execute(f"PRAGMA cache_size = {-16000 if reader else -64000}")
-            connection.execute("PRAGMA temp_store = MEMORY")
-            connection.execute("PRAGMA foreign_keys = ON")
             if reader:
-                connection.execute("PRAGMA query_only = ON")
+                _make_reader(connection)
+            else:
+                connection.execute("PRAGMA mmap_size = 268435456")
+                connection.execute("PRAGMA cache_size = -64000")
+                connection.execute("PRAGMA temp_store = MEMORY")
+                connection.execute("PRAGMA foreign_keys = ON")
         except BaseException:
             connection.close()
             raise
@@ -134,6 +174,15 @@ class Database:
                 connection.execute("PRAGMA query_only = ON")
                 connection.execute("BEGIN")
 
+    def copy_to(self, target: Path) -> None:
+        """A consistent copy that is to be worked on: page by page, which is faster than `backup_to`."""
+        with translated(target), self.read() as connection:
+            copy = sqlite3.connect(target, isolation_level=None)
+            try:
+                connection.backup(copy)
+            finally:
+                copy.close()
+
     def give_back(self) -> int:
         """Return free pages to the disk; how many there were."""
 
@@ -147,6 +196,18 @@ class Database:
 
         return self.write(job)
 
+    def version(self) -> tuple[tuple[int, int], ...]:
+        """Something that is another after whoever wrote to the database; a look at two files, no question."""
+        found = []
+        for path in (self.path, self.path.with_name(self.path.name + "-wal")):
+            try:
+                state = path.stat()
+            except FileNotFoundError:
+                found.append((0, 0))
+            else:
+                found.append((state.st_mtime_ns, state.st_size))
+        return tuple(found)
+
     def close(self) -> None:
         """End the writer after its last job, and close every connection."""
         with self._start_lock:
@@ -159,6 +220,13 @@ class Database:
             readers, self._readers = self._readers, []
         for connection in readers:
             connection.close()
+
+
+def _make_reader(connection: sqlite3.Connection) -> None:
+    connection.execute("PRAGMA mmap_size = 268435456")
+    connection.execute("PRAGMA cache_size = -16000")
+    connection.execute("PRAGMA temp_store = MEMORY")
+    connection.execute("PRAGMA query_only = ON")
 
 
 def _transact(connection: sqlite3.Connection, job: Callable[[sqlite3.Connection], T]) -> T:

@@ -207,6 +207,51 @@ class NodeStore:
             ).fetchone()
         return row[0] if row else None
 
+    def heads(self) -> dict[tuple[str, str], tuple[int, bytes]]:
+        """Index and digest of the newest headers of all repositories that are published, by URL and ref."""
+        query = "SELECT repo_url, ref, log_index, digest FROM heads WHERE epoch = ?"
+        epoch = self.epoch
+        with self.database.read() as connection:
+            return {(url, ref): (index, digest) for url, ref, index, digest in connection.execute(query, (epoch,))}
+
+    def header_text(self, index: int) -> str:
+        """The header at an index as it was hashed."""
+        with self.database.read() as connection:
+            row = connection.execute(
+                "SELECT header FROM log_entries WHERE epoch = ? AND log_index = ?", (self.epoch, index)
+            ).fetchone()
+        if row is None:
+            raise NotFoundError(f"the log has no entry {index}")
+        found: str = row[0]
+        return found
+
+    def leaves(self, epoch: int, start: int, end: int) -> list[bytes]:
+        """The hashes of leaves of one of the node's logs."""
+        with self.database.read() as connection:
+            rows = connection.execute(
+                "SELECT hash FROM log_hashes WHERE epoch = ? AND level = 0 AND position >= ? AND position < ? "
+                "ORDER BY position",
+                (epoch, start, end),
+            )
+            return [one for (one,) in rows]
+
+    def inclusion(self, index: int, size: int) -> list[bytes]:
+        """The path that shows a header in the log of a size."""
+        epoch = self.epoch
+        with self.database.read() as connection:
+            return tlog.inclusion_proof(LogHashes(connection, epoch), index, size)
+
+    def consistency(self, old: int, new: int) -> list[bytes]:
+        """The path that shows that the log only grew."""
+        epoch = self.epoch
+        with self.database.read() as connection:
+            return tlog.consistency_proof(LogHashes(connection, epoch), old, new)
+
+    def epoch_notes(self) -> list[str]:
+        """The notes that began epochs, oldest first."""
+        with self.database.read() as connection:
+            return [note for (note,) in connection.execute("SELECT note FROM epochs ORDER BY epoch")]
+
     # Keys and epochs
 
     def key_notes(self) -> list[str]:
@@ -301,13 +346,7 @@ class NodeStore:
 
     def header(self, index: int) -> Header:
         """The header at an index."""
-        with self.database.read() as connection:
-            row = connection.execute(
-                "SELECT header FROM log_entries WHERE epoch = ? AND log_index = ?", (self.epoch, index)
-            ).fetchone()
-        if row is None:
-            raise NotFoundError(f"the log has no entry {index}")
-        return header_from_json(json.loads(row[0]), "the log")
+        return header_from_json(json.loads(self.header_text(index)), "the log")
 
     def checkpoint(self) -> str:
         """The newest signed checkpoint; empty before the first."""

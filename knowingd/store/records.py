@@ -32,6 +32,24 @@ def read_records(session: GraphSession, layer: int) -> Records:
     )
 
 
+def read_file_with_edges(session: GraphSession, row: FileRow) -> tuple[File, set[Edge]]:
+    """One file, and the edges that its call sites are of."""
+    sources = unpack_ids(session.sources_in(row.id))
+    seen = [
+        (source, site)
+        for source in sources
+        for _, packed in session.sites(source, row.id)
+        for site in unpack_sites(packed)
+    ]
+    declared = {one.node for one in session.declarations_in(row.id)}
+    nodes = session.load_nodes({*sources, *declared, *(site.target for _, site in seen)})
+    edges = {
+        Edge(nodes[source].hash, nodes[site.target].hash, EDGE_TYPES[site.type], PROVENANCES[site.provenance])
+        for source, site in seen
+    }
+    return read_file(session, row, nodes), edges
+
+
 def read_file(session: GraphSession, row: FileRow, nodes: Mapping[int, NodeRow]) -> File:
     """One file with its declarations and call sites."""
     declarations = tuple(

@@ -104,13 +104,13 @@ class RepositorySession(Session):
 class RepositoryStore:
     """One graph database."""
 
-    def __init__(self, path: Path, url: str, ref: str, origin: bytes) -> None:
-        """Open or create it; refuses a file that is another repository's."""
+    def __init__(self, path: Path, url: str, ref: str, origin: bytes, *, create: bool = True) -> None:
+        """Open it, or create it unless told otherwise; refuses a file that is another repository's."""
         self.path = path
         self.url = url
         self.ref = ref
         self.origin = origin
-        self.database = Database(path, "repository", durable=False)
+        self.database = Database(path, "repository", durable=False, create=create)
         mine = (repo_hash(url), url, ref, origin)
         query = "SELECT repo_hash, repo_url, ref, origin FROM repos"
         with self.read() as session:
@@ -146,6 +146,10 @@ class RepositoryStore:
     def backup_to(self, target: Path) -> None:
         """A consistent copy beside running writers."""
         self.database.backup_to(target)
+
+    def copy_to(self, target: Path) -> None:
+        """A consistent copy that is to be worked on."""
+        self.database.copy_to(target)
 
     def close(self) -> None:
         """Close every connection."""

@@ -75,6 +75,13 @@ class Session:
                 return found
         return None
 
+    def hashes_with_prefix(self, prefix: bytes, *, deleted: bool = False) -> list[bytes]:
+        """The hashes of nodes that begin with some bytes, of which there are at least four."""
+        query = "SELECT package_id, name, kind, layers FROM nodes WHERE slot = ?"
+        rows = self.execute(query, (signed_slot(prefix),)).fetchall()
+        hashes = (self.identity_hash(package, name, kind) for package, name, kind, layers in rows if deleted or layers)
+        return [key for key in hashes if key.startswith(prefix)]
+
     def identity_hash(self, package: int, name: str, kind: int) -> bytes:
         """The hash of a node as its columns tell it."""
         text = self._package_names.get(package)
@@ -89,7 +96,7 @@ class Session:
             found = self._package_names[package]
         return found
 
-    def identities(self, ids: Collection[int]) -> dict[int, NodeId]:
+    def identities(self, ids: Collection[int] | None) -> dict[int, NodeId]:
         """What nodes are, without the work of hashing them."""
         query = "SELECT id, package_id, name, kind FROM nodes"
         return {
@@ -160,6 +167,12 @@ class Session:
         """All edges, by source, type and target."""
         return map(EdgeRow._make, self.execute("SELECT source, type, target, provenance FROM edges"))
 
+    def edge_numbers(self, layer: int) -> Iterator[int]:
+        """The edges of a graph as the numbers that they are kept as, in order."""
+        codes = PROVENANCES_OF_LAYER[layer]
+        query = f"SELECT id FROM edges WHERE id & 15 IN ({', '.join('?' * len(codes))}) ORDER BY id"
+        return (number for (number,) in self.execute(query, codes))
+
     def edges_of_package(self, package_id: int) -> Iterator[EdgeRow]:
         """The edges whose source is in a package."""
         rows = self.execute(
@@ -179,6 +192,10 @@ class Session:
         first = edge_number(source, edge_type, target, 0)
         rows = self.execute("SELECT id FROM edges WHERE id >= ? AND id <= ?", (first, first | 15))
         return [number & 15 for (number,) in rows]
+
+    def targets(self) -> Iterator[tuple[int, int]]:
+        """Edge type and target of every edge, once each."""
+        return iter(self.execute("SELECT DISTINCT type, target FROM inbound"))
 
     # What is published
 
@@ -234,6 +251,10 @@ class Session:
             "SELECT id, path, content_hash, attributes_root FROM files WHERE layer = ? AND path = ?", (layer, path)
         ).fetchone()
         return FileRow(*row) if row else None
+
+    def set_attributes(self, file: int, root: bytes) -> None:
+        """Say that what is kept of a file leads to this root."""
+        self.execute("UPDATE files SET attributes_root = ? WHERE id = ?", (root, file))
 
     def declarations_in(self, file: int) -> list[DeclarationRow]:
         """What a file declares."""
@@ -300,6 +321,11 @@ class Session:
         row = self.execute(
             "SELECT * FROM snapshots WHERE log_index IS NOT NULL OR NOT ? ORDER BY sequence DESC LIMIT 1", (finished,)
         ).fetchone()
+        return SnapshotRow(*row) if row else None
+
+    def snapshot(self, sequence: int) -> SnapshotRow | None:
+        """A snapshot by its sequence."""
+        row = self.execute("SELECT * FROM snapshots WHERE sequence = ?", (sequence,)).fetchone()
         return SnapshotRow(*row) if row else None
 
     def pending_snapshot(self) -> SnapshotRow | None:

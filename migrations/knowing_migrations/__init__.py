@@ -8,6 +8,7 @@ asks for a backup before it runs.
 from __future__ import annotations
 
 import re
+from functools import cache
 from hashlib import sha256
 from importlib.resources import files
 from typing import NamedTuple
@@ -35,7 +36,18 @@ class Migration(NamedTuple):
 
 
 def migrations(family: str) -> list[Migration]:
-    """All migrations of `repository` or `node`, in order."""
+    """All migrations of `repository`, `node` or `catalog`, in order; read once a process."""
+    return list(_read(family))
+
+
+@cache
+def checksums(family: str) -> dict[int, str]:
+    """What an up-to-date database remembers of a family's migrations: number to checksum."""
+    return {one.number: one.checksum for one in _read(family)}
+
+
+@cache
+def _read(family: str) -> tuple[Migration, ...]:
     found = []
     for file in files(__package__).joinpath(family).iterdir():
         match = _NAME.fullmatch(file.name)
@@ -44,4 +56,4 @@ def migrations(family: str) -> list[Migration]:
     found.sort()
     if [one.number for one in found] != list(range(1, len(found) + 1)):
         raise ValueError(f"the migrations of {family} are not numbered 1 to {len(found)}")
-    return found
+    return tuple(found)

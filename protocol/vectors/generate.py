@@ -1,7 +1,8 @@
 """Writes every vector beside this file; `--check` only compares. The same code always gives the same bytes.
 
 `kernel.json` has names, hashes, maps, logs and notes with their values; `bundles/*.json` are bundles that verify,
-`forgeries/*.json` are named after their defect. Each says what a verifier must answer.
+`forgeries/*.json` are named after their defect. Each says what a verifier must answer. `wire/*.json` has what travels
+between nodes, made and read by the code that serves and pulls.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import kernel
+import wire
+import wire_talks
 from knowing_protocol.trust import parse_trust
 from knowing_protocol.verify import verify_bundle
 from negative import NEGATIVE
@@ -49,6 +52,8 @@ def files() -> dict[str, str]:
         about = make.__doc__ or make.__name__.replace("_", " ").capitalize() + "."
         expect = {"verdict": "rejected", "code": code}
         found[f"forgeries/{name}.json"] = vector(name, about, case, expect)
+    for body in (*wire.documents(), *wire_talks.documents()):
+        found[f"wire/{body['name']}.json"] = json.dumps(body, indent=1, ensure_ascii=False) + "\n"
     return found
 
 

@@ -11,6 +11,7 @@ sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "protocol" / "vectors"), str(ROO
 
 import bench_kernel  # noqa: E402
 import bench_store  # noqa: E402
+import bench_sync  # noqa: E402
 
 NOTES = (
     "Map: building one takes 2.1 to 2.3 times its bare hashing when the machine is quiet, not 1.8. Timed stage by",
@@ -49,7 +50,7 @@ def main() -> None:
         f"Python {platform.python_version()}.",
     ]
     only = [word for word in sys.argv[1:] if not word.startswith("-")]
-    sections = bench_kernel.SECTIONS | bench_store.SECTIONS
+    sections = bench_kernel.SECTIONS | bench_store.SECTIONS | bench_sync.SECTIONS
     for title, section in sections.items():
         if only and not any(word.lower() in title.lower() for word in only):
             continue

@@ -677,6 +677,20 @@ def test_a_root_without_a_tree_is_the_root_of_the_tree(content: dict[bytes, byte
         assert critbit.root_of(7, records) == MerkleMap.of(7, one).root
 
 
+@given(st.lists(st.dictionaries(near_keys(), st.binary(min_size=32, max_size=32), min_size=1, max_size=9)))
+def test_roots_of_many_maps_are_the_roots_of_each(contents: list[dict[bytes, bytes]]) -> None:
+    near = {bytes(31) + bytes([number]): bytes(32) for number in range(5)}
+    for many in (contents, [near, *contents, near, near]):
+        groups = [[key + value for key, value in one.items()] for one in many]
+        assert critbit.roots_of(7, groups) == [MerkleMap.of(7, one).root for one in many]
+
+
+def test_roots_of_more_maps_than_one_pass_takes() -> None:
+    contents = [bulk(number, 3, "mixed") for number in range(4000)]
+    groups = [[key + value for key, value in one.items()] for one in contents]
+    assert critbit.roots_of(7, groups) == [MerkleMap.of(7, one).root for one in contents]
+
+
 def test_a_root_without_a_tree_is_the_root_of_a_large_tree() -> None:
     content = {number.to_bytes(32, "big"): bytes(32) for number in range(1000)}
     assert critbit.root_of(7, [key + value for key, value in content.items()]) == MerkleMap.of(7, content).root

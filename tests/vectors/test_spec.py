@@ -5,13 +5,19 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from knowing_protocol import bundle, mapproof, statement, walk
+from knowing_protocol import access, bundle, mapproof, pack, rice, statement, walk
 from knowing_protocol.graph import MAP_LEVELS, Level
 from knowing_protocol.vocabulary import Coverage, EdgeType, NodeKind, Provenance
+
+from knowingd.sync import chunks, descent, following, invites, serving, signatures, spaces, wire
 
 ROOT = Path(__file__).parents[2]
 SPEC = (ROOT / "protocol" / "SPEC.md").read_text()
 KERNEL = ROOT / "protocol" / "knowing_protocol"
+SYNC = SPEC.split("\n## 25. ")[1].split("\n## 39. ")[0]
+MODULES = """
+chunks client delta descent fetching following invites logs pulling replica serving signatures spaces visible wire
+"""
 
 
 def test_the_specification_lists_every_reason_code() -> None:
@@ -60,3 +66,67 @@ def test_the_specification_states_the_limits() -> None:
 def test_formats_are_named_as_the_code_has_them() -> None:
     for name in (bundle.BUNDLE_FORMAT, "knowing-header/v1", "knowing-trust/v1", "knowing-attest/v1"):
         assert name in SPEC
+
+
+def test_the_specification_lists_every_reason_code_of_sync() -> None:
+    codes: set[str] = set()
+    for name in MODULES.split():
+        text = (ROOT / "knowingd" / "sync" / f"{name}.py").read_text()
+        codes |= set(re.findall(r'RejectedError\(\s*"([a-z-]+)"', text))
+        codes |= set(re.findall(r'\bcode ?= ?"([a-z-]+)"', text))
+    assert len(codes) > 30
+    assert {code for code in codes if f"`{code}`" not in SPEC} == set()
+
+
+def test_the_specification_has_the_numbers_of_what_travels() -> None:
+    row = next(line for line in SYNC.splitlines() if line.startswith("| provenances |"))
+    assert re.findall(r"`([a-z0-9_]+)` ([0-9])", row) == [(one.value, str(n)) for n, one in enumerate(Provenance)]
+    lists = SPEC.split("### 2.1")[1].split("### 2.3")[0] + SPEC.split("### 2.4")[1].split("### 2.5")[0]
+    names = re.findall(r"`([a-z_]+)`", lists)
+    for kind in (NodeKind, EdgeType, Coverage):
+        members = [one.value for one in kind]
+        start = names.index(members[0])
+        assert names[start : start + len(members)] == members
+    for number, name in enumerate(spaces.MAPS):
+        assert f"| {number} | `{name}` |" in SYNC
+    kinds = ("children", "leaves", "want", "branches")
+    for number, name in enumerate(kinds):
+        assert getattr(descent, name.upper()) == number
+        assert f"| {number} | {name} |" in SYNC
+
+
+def test_the_specification_states_the_limits_of_sync() -> None:
+    text = re.sub(r"(?<=\d)[ ,](?=\d{3}\b)", "", SYNC)
+    for limit in (
+        access.MAX_READERS,
+        chunks.MAX_CHUNK,
+        descent.FEW,
+        descent.MANY,
+        descent.MAX_ASKS,
+        descent.MAX_BITS,
+        following.MAX_LEAVES,
+        invites.MAX_INVITE,
+        pack.MAX_FACTS,
+        pack.MAX_TEXT,
+        rice.MAX_PARAMETER - 1,
+        serving.MAX_LEAVES,
+        serving.MAX_LOGS,
+        serving.MAX_PIECES,
+        signatures.WINDOW,
+        wire.MAX_BODY,
+        wire.MAX_SENT,
+    ):
+        spellings = {str(limit), f"{limit >> 10} KiB", f"{limit >> 20} MiB"}
+        assert any(re.search(rf"\b{one}\b", text) for one in spellings), limit
+    for name in (wire.MEDIA_TYPE, wire.COMPRESSED, access.ACCESS, "knowing-hello/v1", "knowing-evidence/v1"):
+        assert name in SYNC
+
+
+def test_sections_are_numbered_one_after_another_and_references_lead_somewhere() -> None:
+    sections = [int(one) for one in re.findall(r"^## (\d+)\. ", SPEC, re.MULTILINE)]
+    assert sections == list(range(1, len(sections) + 1))
+    numbers = {str(one) for one in sections} | set(re.findall(r"^### (\d+\.\d+) ", SPEC, re.MULTILINE))
+    without_codes = re.sub(r"```.*?```|`[^`\n]*`", "", SPEC, flags=re.DOTALL)
+    named = re.findall(r"\((\d+\.\d+)[,)]", without_codes)
+    assert len(named) > 100
+    assert set(named) <= numbers

@@ -1,4 +1,4 @@
--- The node's own database: what it has, what it signed, whom it knows. Written with synchronous=FULL.
+-- The node's own database: what it has and what it signed. Written with synchronous=FULL.
 
 CREATE TABLE settings (
     key TEXT PRIMARY KEY,
@@ -64,47 +64,4 @@ CREATE TABLE key_notes (
 CREATE TABLE epochs (
     epoch INTEGER PRIMARY KEY,
     note TEXT NOT NULL
-) STRICT;
-
-CREATE TABLE peers (
-    id INTEGER PRIMARY KEY,
-    origin BLOB NOT NULL UNIQUE,
-    name TEXT NOT NULL,
-    url TEXT,
-    first_key BLOB NOT NULL,
-    state TEXT NOT NULL,      -- pending, accepted
-    added_at INTEGER NOT NULL
-) STRICT;
-
-CREATE TABLE grants (
-    peer INTEGER NOT NULL REFERENCES peers (id) ON DELETE CASCADE,
-    pattern TEXT NOT NULL,
-    relay INTEGER NOT NULL DEFAULT 0,
-    PRIMARY KEY (peer, pattern)
-) STRICT, WITHOUT ROWID;
-
-CREATE TABLE sync_journal (
-    repo_url TEXT NOT NULL,
-    ref TEXT NOT NULL,
-    origin BLOB NOT NULL,
-    chunk INTEGER NOT NULL,
-    state TEXT NOT NULL,
-    PRIMARY KEY (repo_url, ref, origin, chunk)
-) STRICT, WITHOUT ROWID;
-
-CREATE TABLE pins (
-    origin BLOB NOT NULL,
-    epoch INTEGER NOT NULL,
-    size INTEGER NOT NULL,
-    root BLOB NOT NULL,
-    note TEXT NOT NULL,
-    PRIMARY KEY (origin, epoch)
-) STRICT, WITHOUT ROWID;
-
-CREATE TABLE evidence (
-    id INTEGER PRIMARY KEY,
-    origin BLOB NOT NULL,
-    found_at INTEGER NOT NULL,
-    kind TEXT NOT NULL,
-    body TEXT NOT NULL
 ) STRICT;

@@ -1,0 +1,198 @@
+"""The maps of a stored graph as the kernel's Merkle maps: opened where a walk goes, from kept bucket roots.
+
+Proofs, descents and transfers read trees through this; what they cost depends on where they look, not on the size of
+the map. Nothing is written, and what is read from caches is checked wherever a bucket is opened: a bucket that does not
+hash to its kept root is an error, not an answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from typing import Final
+
+from knowing_protocol.critbit import KEY_BITS, Inner, Leaf, Loader, MerkleMap, Node, Stub, build, build_top
+from knowing_protocol.graph import MAP_LEVELS, Level, edge_type_key
+
+from knowingd.errors import StoreError
+from knowingd.snapshot.maps import LARGE_BRANCH, Maps, ends_of
+from knowingd.snapshot.trees import Content, anywhere
+from knowingd.store.caches import split_roots
+from knowingd.store.codes import EDGE_TYPES
+from knowingd.store.interface import GraphSession
+from knowingd.store.rows import BLOCK_BITS, SLOT_BITS, TreeRow, slot_of
+
+_DAMAGED: Final = "a kept root does not fit what it is of"
+
+
+class StoredMaps:
+    """The maps of one graph, as long as a session lives."""
+
+    def __init__(self, session: GraphSession, layer: int) -> None:
+        self.session = session
+        self.layer = layer
+        self.maps = Maps(session, layer)
+        self._trees: dict[str, MerkleMap] = {}
+        self._branches: dict[tuple[int, int], MerkleMap] = {}
+
+    def tree(self, name: str) -> MerkleMap:
+        """A named map."""
+        found = self._trees.get(name)
+        if found is None:
+            row = self._row(name)
+            found = self._trees[name] = stored_map(self.maps, row, MAP_LEVELS[name], self.maps.contents[name])
+        return found
+
+    def size(self, name: str) -> int:
+        """About how many keys a named map has."""
+        return self._row(name).size
+
+    def _row(self, name: str) -> TreeRow:
+        row = self.maps.caches.tree(self.layer, name)
+        if row is None:
+            raise StoreError(f"the roots of {name} are not kept", hint="run `knowing fsck --repair`")
+        return row
+
+    def branch_roots(self, packages: Collection[int] | None = None) -> dict[int, dict[int, bytes]]:
+        """The roots of branches, by package and type."""
+        found: dict[int, dict[int, bytes]] = {}
+        for package, edge_type, root in self.maps.caches.branches(self.layer, packages):
+            found.setdefault(package, {})[edge_type] = root
+        return found
+
+    def package_tree(self, package: int) -> MerkleMap:
+        """The map of a package's edge types."""
+        types = self.branch_roots([package]).get(package, {})
+        return MerkleMap.of(
+            Level.EDGE_TYPES, {edge_type_key(EDGE_TYPES[edge_type]): root for edge_type, root in types.items()}
+        )
+
+    def branch(self, package: int, edge_type: int) -> MerkleMap:
+        """The relations of a branch."""
+        key = (package, edge_type)
+        found = self._branches.get(key)
+        if found is None:
+            row = self.maps.caches.tree(self.layer, "branch", edge_type, package)
+            if row is None:
+                content = self.maps.branch_contents(package, {edge_type})[key]
+                found = MerkleMap.of(Level.RELATIONS, content)
+            else:
+                found = stored_map(self.maps, row, Level.RELATIONS, self.maps.branch_content(edge_type))
+            self._branches[key] = found
+        return found
+
+    def needs_tree(self, package: int, edge_type: int) -> bool:
+        """Whether a branch is so large that reading it should begin with keeping its roots."""
+        if self.maps.caches.tree(self.layer, "branch", edge_type, package) is not None:
+            return False
+        count = 0
+        for edge in self.session.edges_of_package(package):
+            count += edge.type == edge_type
+            if count > LARGE_BRANCH:
+                return True
+        return False
+
+    def ids(self, name: str, keys: Iterable[bytes]) -> set[int]:
+        """The ids of what stands under some keys of a named map."""
+        wanted = set(keys)
+        return _ids_at(self.maps, self._row(name), self.maps.contents[name], wanted)
+
+    def ids_below(self, name: str, prefix: int, bits: int) -> set[int]:
+        """The ids of what stands below a prefix of a named map."""
+        return _ids_below(self.maps, self._row(name), self.maps.contents[name], prefix, bits)
+
+    def relations(self, package: int, edge_type: int, keys: Iterable[bytes]) -> set[tuple[int, int]]:
+        """Source and target of relations of a branch."""
+        wanted = set(keys)
+        row = self.maps.caches.tree(self.layer, "branch", edge_type, package)
+        content = self.maps.branch_content(edge_type)
+        if row is not None:
+            return set(map(ends_of, _ids_at(self.maps, row, content, wanted)))
+        places = content(self.maps.branch_relations(package, edge_type), anywhere).places
+        return {ends_of(number) for key, number in places if key in wanted}
+
+    def relations_below(self, package: int, edge_type: int, prefix: int, bits: int) -> set[tuple[int, int]]:
+        """Source and target of the relations below a prefix of a branch."""
+        row = self.maps.caches.tree(self.layer, "branch", edge_type, package)
+        content = self.maps.branch_content(edge_type)
+        if row is not None:
+            return set(map(ends_of, _ids_below(self.maps, row, content, prefix, bits)))
+        everything = self.maps.branch_relations(package, edge_type)
+        if bits == 0:
+            return set(map(ends_of, everything))
+        return {ends_of(number) for key, number in content(everything, anywhere).places if _is_below(key, prefix, bits)}
+
+
+def stored_map(maps: Maps, row: TreeRow, level: int, content: Content) -> MerkleMap:
+    """A kept tree as a map whose lower parts are opened when a walk enters them."""
+    block_bits = max(0, row.bits - BLOCK_BITS)
+    inside = row.bits - block_bits
+    tops = {_key(block, block_bits): root for block, root in enumerate(split_roots(row.tops)) if root}
+    return MerkleMap(level, build_top(level, tops), _loader(maps, row, level, content, block_bits, inside))
+
+
+def _key(prefix: int, bits: int) -> bytes:
+    return (prefix << (KEY_BITS - bits)).to_bytes(32, "big")
+
+
+def _loader(maps: Maps, row: TreeRow, level: int, content: Content, block_bits: int, inside: int) -> Loader:
+    def load(stub: Stub) -> Leaf | Inner:
+        digest, prefix = stub
+        number = slot_of(prefix) >> (SLOT_BITS - block_bits)
+        block = maps.caches.block(row.id, number)
+        if block is None:
+            raise StoreError(_DAMAGED, hint="run `knowing fsck --repair`")
+        roots, members = block
+        present = {_key(number << inside | place, row.bits): root for place, root in enumerate(roots) if root}
+        if len(present) > 1 and digest not in present.values():
+            return _opened(build_top(level, present), digest)
+        place = next(place for place, root in enumerate(roots) if root == digest)
+        bucket = number << inside | place
+        shift = SLOT_BITS - row.bits
+        entries = content(members[place], lambda key: slot_of(key) >> shift == bucket)
+        share = {key: value for key, value in entries.values.items() if slot_of(key) >> shift == bucket}
+        return _opened(build(level, share), digest)
+
+    return load
+
+
+def _opened(node: Node | None, digest: bytes) -> Leaf | Inner:
+    if node is None or len(node) == 2 or node[0] != digest:
+        raise StoreError(_DAMAGED, hint="run `knowing fsck --repair`")
+    return node
+
+
+def _ids_at(maps: Maps, row: TreeRow, content: Content, wanted: set[bytes]) -> set[int]:
+    block_bits = max(0, row.bits - BLOCK_BITS)
+    inside = row.bits - block_bits
+    buckets: dict[int, set[int]] = {}
+    for key in wanted:
+        bucket = slot_of(key) >> (SLOT_BITS - row.bits)
+        buckets.setdefault(bucket >> inside, set()).add(bucket & ((1 << inside) - 1))
+    members: set[int] = set()
+    for number, places in buckets.items():
+        block = maps.caches.block(row.id, number)
+        if block is not None:
+            members.update(one for place in places for one in block[1][place])
+    return {member for key, member in content(members, anywhere).places if key in wanted}
+
+
+def _ids_below(maps: Maps, row: TreeRow, content: Content, prefix: int, bits: int) -> set[int]:
+    """What stands below a prefix; buckets that lie below it as a whole are not opened."""
+    block_bits = max(0, row.bits - BLOCK_BITS)
+    inside = row.bits - block_bits
+    whole = bits <= row.bits
+    first = prefix << (row.bits - bits) if whole else prefix >> (bits - row.bits)
+    last = (prefix + 1) << (row.bits - bits) if whole else first + 1
+    found: set[int] = set()
+    for number in range(first >> inside, (last - 1 >> inside) + 1):
+        block = maps.caches.block(row.id, number)
+        for place, members in enumerate(block[1] if block is not None else ()):
+            if first <= number << inside | place < last:
+                found.update(members)
+    if not whole:
+        found = {number for key, number in content(found, anywhere).places if _is_below(key, prefix, bits)}
+    return found
+
+
+def _is_below(key: bytes, prefix: int, bits: int) -> bool:
+    return int.from_bytes(key, "big") >> (KEY_BITS - bits) == prefix

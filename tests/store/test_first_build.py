@@ -1,0 +1,97 @@
+"""The first snapshot of a repository: the same roots by one process or two, and after a snapshot of nothing."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from knowing_protocol.graph import Graph, graph_map
+from knowing_protocol.records import Records
+from support.generated import Size, generate
+
+from knowingd import forked
+from knowingd.config import Home
+from knowingd.errors import StoreError
+from knowingd.forked import beside, shared
+from knowingd.node import Node
+from knowingd.snapshot import maps, relations
+from knowingd.snapshot.fsck import check_repository
+from knowingd.snapshot.maps import Maps
+from knowingd.snapshot.snapshots import Told
+from knowingd.store.codes import PROVENANCES_OF_LAYER, SOURCE
+from knowingd.store.interface import GraphSession
+from knowingd.store.repository import RepositoryStore
+from knowingd.store.rows import SEVERAL, Changes, EdgeRow, edge_number, edge_of
+
+REPO = "github.com/generated/first"
+TOLD = Told("1" * 40, "main", bytes(32))
+
+
+def test_two_processes_make_the_roots_of_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(relations, "MANY_RELATIONS", 1)
+    monkeypatch.setattr(maps, "LARGE_SET", 5)  # so that large sets are there
+    _, records = generate(3, Size(12, 120, 900), REPO)
+    store = RepositoryStore(tmp_path / "one.db", REPO, "HEAD", bytes(32))
+
+    def job(session: GraphSession) -> list[bytes]:
+        session.apply([Changes(0, records, Records())], 1, 1, with_events=False)
+        made = []
+        for jobs in (1, 2, 3):
+            session.caches.drop()
+            made.append(graph_map(Maps(session, 0, jobs=jobs).build_all()).root)
+        Maps(session, 1).build_all()
+        return made
+
+    assert store.write(job) == [Graph(REPO, records).root] * 3
+    assert check_repository(store).errors == []
+    store.close()
+
+
+def test_what_follows_a_snapshot_of_nothing_has_the_roots_of_the_kernel(tmp_path: Path) -> None:
+    repo, records = generate(4, Size(5, 40, 160))
+    with Node(Home(tmp_path / "home")) as node:
+        assert node.snapshot(repo, [Changes(0, Records(), Records())], TOLD) is not None
+        header = node.snapshot(repo, [Changes(0, records, Records())], TOLD._replace(commit="2" * 40))
+        assert header is not None
+        assert header.source == Graph(repo, records).root
+
+
+def test_relations_that_were_observed_in_several_ways_are_one_number() -> None:
+    one, two = PROVENANCES_OF_LAYER[SOURCE][:2]
+    edges = [
+        EdgeRow(1, 2, 3, one),
+        EdgeRow(1, 2, 3, two),
+        EdgeRow(1, 2, 4, two),
+        EdgeRow(2, 2, 3, one),
+    ]
+    found = relations.gathered(edge_number(*edge) for edge in edges)
+    assert [edge_of(number) for number in found.numbers] == [
+        EdgeRow(1, 2, 3, SEVERAL),
+        EdgeRow(1, 2, 4, two),
+        EdgeRow(2, 2, 3, one),
+    ]
+    assert list(found.several.values()) == [[one, two]]
+
+
+def test_shared_works_come_back_in_their_order() -> None:
+    here = os.getpid()
+    first, second, third = shared([lambda: os.getpid() - here, lambda: b"x" * 300_000, lambda: "third"])
+    assert (first, second, third) == (0, b"x" * 300_000, "third")
+
+
+@pytest.mark.parametrize("apart", [False, True])
+def test_works_beside_each_other_give_both_results(apart: bool) -> None:
+    assert beside(lambda: 1, lambda: "two", forked=apart) == (1, "two")
+
+
+def test_a_child_that_dies_says_what_to_do(capfd: pytest.CaptureFixture[str]) -> None:
+    def fails() -> None:
+        raise ValueError("gone")
+
+    child = forked.Child(fails)
+    with pytest.raises(StoreError, match="died") as caught:
+        child.result()
+    child.end()
+    assert caught.value.hint == "try again with --jobs 1"
+    assert "gone" in capfd.readouterr().err
