@@ -1,4 +1,4 @@
-"""`knowing demo`: real packages indexed and asked about, and the proofs on a small sample."""
+"""`knowing demo`: two nodes with real packages, and the proofs on a small sample."""
 
 from __future__ import annotations
 
@@ -21,29 +21,36 @@ from knowing_protocol.statement import AllOf
 from knowing_protocol.trust import trust_to_json
 
 from knowingd.cli import common_options
-from knowingd.errors import KnowingError
+from knowingd.cli.demo_run import git, knowing
+from knowingd.cli.demo_sync import two_nodes
+from knowingd.errors import KnowingError, UsageError
 
 
 @click.command("demo")
 @click.option("-o", "--output", metavar="DIR", help="Keep the files here instead of a temporary directory.")
 @common_options
 def command(output: str | None, *, as_json: bool, quiet: bool, **_common: object) -> int:
-    """Real packages, indexed one by one and asked about together; then three proofs, and two forgeries refused.
+    """Two nodes with real packages: index, ask, sync, edit, sync again; then three proofs, and two forgeries refused.
 
     The packages come from the package index through pip, as sources, and are not installed. Without a network the demo
-    goes on with its sample. Each proof is checked by a process of its own that is given the bundle and the trust file,
-    and nothing else.
+    goes on with its sample. The first node serves on a free port of this machine until the demo ends. Each proof is
+    checked by a process of its own that is given the bundle and the trust file, and nothing else.
     """
     with tempfile.TemporaryDirectory(prefix="knowing-demo-") as scratch:
-        directory = Path(output) if output else Path(scratch)
+        directory = Path(output or scratch).resolve()
         directory.mkdir(parents=True, exist_ok=True)
         say = not (as_json or quiet)
-        found = _packages(directory, say=say)
+        found, synced = [], []
+        sources = _packages(directory, say=say)
+        if sources is not None:
+            alice, bob = directory / "alice", directory / "bob"
+            found = _questions(alice, sources, say=say)
+            synced = two_nodes(alice, bob, sources, QUESTIONS[1][0], say=say)
         if say:
-            click.echo("\nproofs, on a small sample")
+            click.echo("\n# proofs, on a small sample")
         steps = _story(directory, say=say)
     if as_json:
-        click.echo(json.dumps({"packages": found, "steps": steps}, ensure_ascii=False))
+        click.echo(json.dumps({"packages": found, "sync": synced, "steps": steps}, ensure_ascii=False))
     return 0
 
 
@@ -54,45 +61,42 @@ QUESTIONS = (
 )
 
 
-def _packages(directory: Path, *, say: bool) -> list[dict[str, Any]]:
-    """Index real packages into a data directory of the demo, each as a repository of its own, and ask across them."""
+def _packages(directory: Path, *, say: bool) -> Path | None:
+    """Real packages, each as a git repository of its own with one commit; where they are, if they can be had."""
     archives, sources = directory / "archives", directory / "packages"
+    if sources.exists():
+        raise UsageError(f"{directory} has a demo inside already", hint="name another directory with -o")
     command = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps"]
     command += ["--no-binary", ",".join(one.partition("==")[0] for one in PACKAGES), "--dest", str(archives), *PACKAGES]
     if subprocess.run(command, capture_output=True, check=False).returncode:  # noqa: S603
         if say:
             click.echo("no package index can be reached, so the demo goes on without real packages")
-        return []
+        return None
     sources.mkdir(exist_ok=True)
     for path in sorted(archives.glob("*.tar.gz")):
         with tarfile.open(path) as archive:
             archive.extractall(sources, filter="data")
-        unpacked = sources / path.name.removesuffix(".tar.gz")
-        unpacked.replace(sources / path.name.rpartition("-")[0])
-    home = ["--home", str(directory / "home")]
-    _knowing(["add", *map(str, sorted(sources.iterdir())), *home], say=say)
+        name = path.name.rpartition("-")[0]
+        repository = (sources / path.name.removesuffix(".tar.gz")).replace(sources / name)
+        git(repository, "init", "--quiet")
+        git(repository, "remote", "add", "origin", f"https://github.com/acme/{name}.git")
+        git(repository, "add", "--all", "--force")
+        git(repository, "commit", "--quiet", "--message", f"{name} as its authors publish it")
+    return sources
+
+
+def _questions(home: Path, sources: Path, *, say: bool) -> list[dict[str, Any]]:
+    """Index the packages at one node, and ask across them."""
+    knowing(home, "add", *map(str, sorted(sources.iterdir())), say=say)
     found = []
     for symbol, why in QUESTIONS:
         if say:
-            click.echo(f"\n{why}")
-        _knowing(["callers", symbol, "--repo", "flask", *home], say=say)
-        answer = _knowing(["callers", symbol, "--json", *home], say=False)
-        found.append({"symbol": symbol, "callers": len(json.loads(answer)["callers"])})
+            click.echo(f"\n# {why}")
+            knowing(home, "callers", symbol, "--repo", "flask", say=True)
+        else:
+            answer = json.loads(knowing(home, "callers", symbol, "--json", say=False))
+            found.append({"symbol": symbol, "callers": len(answer["callers"])})
     return found
-
-
-def _knowing(arguments: list[str], *, say: bool) -> str:
-    """Run a command of ours as a user would."""
-    if say:
-        shown = [Path(word).name if word.startswith("/") else word for word in arguments if word != "--home"]
-        click.echo(f"$ knowing {' '.join(shown[:-1])}")
-    command = [sys.executable, "-m", "knowingd.cli", *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - this very program
-    if done.returncode:
-        raise KnowingError(f"knowing {arguments[0]} failed: {done.stderr}")
-    if say:
-        click.echo(done.stdout.rstrip())
-    return done.stdout
 
 
 def _story(directory: Path, *, say: bool) -> list[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""`knowing serve`: the node for its peers."""
+"""`knowing serve`, and `knowingd`: the node for its peers."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ import logging
 import sys
 import time
 from pathlib import Path
+from typing import NoReturn
 
 import click
 
-from knowingd.cli import common_options
+from knowingd.cli import common_options, main
 from knowingd.cli.node import emit, opened
 from knowingd.config import Home
 from knowingd.errors import UsageError
@@ -73,6 +74,11 @@ def serve(
     with opened(home) as node:
         node.recover()
         run(Federation(node), listening, int(time.time()), told)
+
+
+def daemon() -> NoReturn:
+    """`knowingd`: the same as `knowing serve`, under a name of its own for service managers."""
+    main(["serve", *sys.argv[1:]])
 
 
 def _log_to_stderr(*, verbose: bool, quiet: bool, as_json: bool) -> None:

@@ -141,4 +141,5 @@ def test_a_node_does_what_the_document_says(hub: Hub, tmp_path: Path) -> None:
     requests = r'^knowing_http_requests_total\{path="(.*)",status="(\d+)"\} \d+$'
     seen = set(re.findall(requests, get(hub.url, "/metrics").body, re.MULTILINE))
     assert not [one for one in seen if one[1].startswith("5")]
-    assert {(query.path, "200") for query in QUERIES} <= seen
+    assert {query.path for query in QUERIES} <= {path for path, _ in seen}
+    assert ("/v1/repos", "200") in seen

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import pytest
 from aiohttp.test_utils import TestClient, TestServer
+from knowing_protocol.hashing import node_hash
 from support.hub import QUESTIONS, SECRET, Answer, Hub, Question, ask, get, name_of
 
 from knowingd.cli import main
@@ -67,6 +68,34 @@ def test_the_secret_repository_matters_to_those_who_may_see_it(hub: Hub) -> None
     narrow, wide = hub.token(ACME), hub.token("*")
     same = {name_of(one) for one in QUESTIONS if asked(hub, narrow, one) == asked(hub, wide, one)}
     assert same == {"callers twice", "stats lib"}
+
+
+HIDDEN_HASH = node_hash(SECRET, "plans", "launch", "function").hex()
+
+
+@pytest.mark.parametrize(
+    ("name", "parameter", "hidden", "absent"),
+    [
+        ("callers", "symbol", "hidden", "hiddex"),
+        ("callers", "symbol", "plans:launch", "plans:launcx"),
+        ("callers", "symbol", "python://lib.hidden", "python://lib.hiddex"),
+        ("callers", "symbol", HIDDEN_HASH, "0" * 64),
+        ("callees", "symbol", "hidden", "hiddex"),
+        ("callees", "symbol", HIDDEN_HASH, "0" * 64),
+        ("search", "query", "hidden", "hiddex"),
+        ("dangling", "repo", SECRET, "github.com/secret/planx"),
+        ("dangling", "repo", "plans", "planx"),
+        ("stats", "repo", SECRET, "github.com/secret/planx"),
+    ],
+)
+def test_what_is_hidden_answers_like_what_does_not_exist(
+    hub: Hub, name: str, parameter: str, hidden: str, absent: str
+) -> None:
+    token = hub.token(ACME)
+    found, nothing = (ask(hub.url, name, token, **{parameter: one}) for one in (hidden, absent))
+    assert found._replace(body=found.body.replace(hidden, absent)) == nothing
+    seen, unseen = (ask(hub.url, name, hub.token("*"), **{parameter: one}) for one in (hidden, absent))
+    assert seen._replace(body=seen.body.replace(hidden, absent)) != unseen  # for others it is there
 
 
 def test_a_damaged_database_of_a_hidden_repository_does_not_show(hub: Hub, less: Hub, tmp_path: Path) -> None:
