@@ -15,7 +15,7 @@ from knowing_protocol.encoding import text
 from knowing_protocol.errors import MalformedError
 from knowing_protocol.history import COMMIT, REF, node_name, origin_id, repository_url
 from knowing_protocol.keys import KeyChain
-from knowing_protocol.note import check_note, parse_note
+from knowing_protocol.note import Note, check_note, parse_note, signature_by
 
 from knowingd import keys
 from knowingd.errors import KnowingError, NotFoundError, PeerError, StoreError, UsageError
@@ -124,6 +124,10 @@ class Federation:
     def sign_node(self, note: str) -> str:
         """A note that speaks for this node."""
         return self.node.keys.sign_node(note, self.node.key_chain.current)
+
+    def signed_by_us(self, note: Note) -> bool:
+        """Whether the key that signs now has signed a note."""
+        return signature_by(note, node_name(self.origin), self.node.key_chain.current) is not None
 
     @property
     def identity(self) -> Identity:

@@ -297,14 +297,21 @@ class Node:
             None if fresh.working is None else {**fresh.working.as_json(), "parsed": fresh.parsed},
         )
 
-    def recover(self) -> None:
-        """Finish what a crash left half done."""
+    def recover(self) -> dict[str, StoreError]:
+        """Finish what a crash left half done; one damaged database does not hold the others up, and is given back."""
+        damaged: dict[str, StoreError] = {}
         for row in self.store.roster():
             if row.local:
-                with exclusive(self.home.lock(row.database), row.url):
-                    now = int(time.time())
-                    recover(self.repository(row), self.store, self.origin, now)
-                    publish_again(self.repository(row), self.store, self.origin, now)
+                try:
+                    with exclusive(self.home.lock(row.database), row.url), self.lend(row) as store:
+                        now = int(time.time())
+                        recover(store, self.store, self.origin, now)
+                        publish_again(store, self.store, self.origin, now)
+                except StoreError as error:
+                    if error.code == "signing-held":
+                        raise
+                    damaged[row.url] = error
+        return damaged
 
     def remove(self, text: str, *, purge: bool = False, wait: float = DEFAULT_WAIT) -> RosterRow:
         """Withdraw a repository from the log and the roster; `purge` deletes its database as well."""

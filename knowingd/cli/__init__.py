@@ -47,7 +47,7 @@ COMMANDS = {
     "evidence": ("knowingd.cli.peers:evidence", "Proof that a node signed two histories."),
     "key": ("knowingd.cli.keys:key", "The node's keys: show, rotate, revoke, import."),
     "verify": ("knowingd.cli.verify:command", "Check a proof bundle offline."),
-    "demo": ("knowingd.cli.demo:command", "The whole story on a small sample: prove, verify, and refuse a forgery."),
+    "demo": ("knowingd.cli.demo:command", "Two nodes, real packages: index, ask, sync; proofs, and forgeries refused."),
 }
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])

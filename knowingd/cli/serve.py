@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import NoReturn
 
 import click
+from knowing_protocol.render import visible
 
 from knowingd.cli import common_options, main
 from knowingd.cli.node import emit, opened
@@ -72,7 +73,8 @@ def serve(
         sys.stdout.flush()
 
     with opened(home) as node:
-        node.recover()
+        for url, error in node.recover().items():
+            click.echo(f"warning: {visible(url)} is not served: {visible(error.message)}", err=True)
         run(Federation(node), listening, int(time.time()), told)
 
 

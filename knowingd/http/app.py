@@ -30,10 +30,12 @@ from knowingd.sync.serving import MovedError, Serving
 from knowingd.sync.signatures import SignatureError
 from knowingd.sync.tokens import TokenError
 from knowingd.sync.visible import PeerViewer, TokenViewer, Viewer
-from knowingd.sync.wire import decode, encode
+from knowingd.sync.wire import MAX_BODY, MAX_QUESTION, decode, encode
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 PEER_LIMITS: Final = Limits(per_second=50.0, burst=400.0, concurrent=16)
+MAX_INTRODUCTION: Final = 1 << 18
+"""The most that somebody who is not known may say: its keys, and where it is."""
 STRANGER_LIMITS: Final = Limits(per_second=1.0, burst=20.0, concurrent=4)
 
 log = structlog.get_logger("knowing.http")
@@ -164,7 +166,7 @@ class Server:
         """What somebody says of itself, signed with the key that it shows."""
         self._limited(self.stranger_limits, request.remote or "")
         body = await request.read()
-        value = decode(body, request.content_type, 1 << 20)
+        value = decode(body, request.content_type, MAX_INTRODUCTION)
         if not isinstance(value, dict) or not isinstance(value.get("first_key"), bytes):
             raise UsageError("whoever comes shows its first key", code="fields")
         notes = value.get("key_notes")
@@ -219,7 +221,7 @@ class Server:
         async def handle(request: web.Request) -> web.StreamResponse:
             body = await request.read()
             caller, viewer = await self.work(self._viewer, request, body)
-            return await self._limited_answer(caller, lambda value: answer(viewer, value), request, body)
+            return await self._limited_answer(caller, lambda value: answer(viewer, value), request, body, MAX_QUESTION)
 
         return handle
 
@@ -232,14 +234,14 @@ class Server:
         return peer.name, PeerViewer(self.federation, peer)
 
     async def _limited_answer(
-        self, caller: str, answer: Callable[[Any], dict[str, Any]], request: web.Request, body: bytes
+        self, caller: str, answer: Callable[[Any], dict[str, Any]], request: web.Request, body: bytes, limit: int
     ) -> web.Response:
         refusal = self.peer_limits.enter(caller, time.monotonic())
         if refusal is not None:
             raise BusyPeerError(refusal.reason, refusal.retry_after)
 
         def work() -> tuple[bytes, str]:
-            return encode(answer(decode(body, request.content_type)))
+            return encode(answer(decode(body, request.content_type, limit)))
 
         try:
             data, media_type = await self.work(work)
@@ -252,7 +254,7 @@ class Server:
         body = await request.read()
         token = await self.work(self.callers.token, request)
         return await self._limited_answer(
-            f"token {token.id}", lambda value: self.federation.take_published(token, value), request, body
+            f"token {token.id}", lambda value: self.federation.take_published(token, value), request, body, MAX_BODY
         )
 
     async def _events(self, request: web.Request) -> web.StreamResponse:

@@ -7,6 +7,7 @@ counts from the next request on.
 from __future__ import annotations
 
 import ipaddress
+import threading
 import time
 from typing import Final, NamedTuple
 
@@ -49,6 +50,7 @@ class Callers:
         self.federation = federation
         self._peers = ReplayGuard(started)
         self._strangers = ReplayGuard(started)
+        self._lock = threading.Lock()  # requests are looked at in several threads
         self._chains: dict[tuple[bytes, tuple[str, ...]], KeyChain] = {}
 
     def signed(self, request: web.Request, body: bytes) -> Signed:
@@ -68,16 +70,18 @@ class Callers:
                 code="unknown-key",
                 hint="ask whoever runs this node for an invitation, or to accept you with `knowing peer accept`",
             )
-        self._peers.check(signed, int(time.time()))
+        with self._lock:
+            self._peers.check(signed, int(time.time()))
         return peer
 
     def stranger(self, request: web.Request, body: bytes, first_key: bytes, notes: list[str]) -> KeyChain:
         """The keys that somebody shows, if the request is signed with the newest of them."""
         signed = self.signed(request, body)
         chain = key_chain(first_key, notes, keys.verify)
-        if chain.current != signed.key:
+        if chain.current != signed.key or chain.is_revoked(signed.key):
             raise SignatureError("the request is not signed with the key that it shows", code="signature-invalid")
-        self._strangers.check(signed, int(time.time()))
+        with self._lock:
+            self._strangers.check(signed, int(time.time()))
         return chain
 
     def _by_key(self, key: bytes) -> PeerRow | None:
@@ -86,7 +90,7 @@ class Callers:
             chain = self._chains.get((peer.first_key, notes))
             if chain is None:
                 chain = self._chains[peer.first_key, notes] = key_chain(peer.first_key, notes, keys.verify)
-            if chain.current == key:
+            if chain.current == key and not chain.is_revoked(key):
                 return peer
         return None
 

@@ -1,8 +1,9 @@
 """Tells peers that something is new, as server-sent events: the number of the change, and what the roster is now.
 
-Other processes index into the same home, so the databases are looked at a few times a second: SQLite says cheaply
-whether anything was written. Numbers count the changes since the server started, one after another, so that whoever
-missed one sees it; the `since` of the stream tells two runs of a server apart.
+Other processes index into the same home, so the databases are looked at a few times a second: the files say cheaply
+whether anything was written. Each peer's changes are counted since the server started, whether or not it listens; the
+first event of a stream has the newest number, so that whoever was away sees how many it missed. The first part of an
+id tells two runs of a server apart.
 """
 
 from __future__ import annotations
@@ -16,12 +17,14 @@ from aiohttp import web
 
 from knowingd.errors import KnowingError
 from knowingd.federation import Federation
+from knowingd.http.callers import BusyPeerError
 from knowingd.store.peerstore import PeerRow
 from knowingd.sync.serving import Serving
 from knowingd.sync.visible import PeerViewer
 
 LOOK_EVERY: Final = 0.2
 HEARTBEAT: Final = 10.0
+MAX_STREAMS: Final = 4
 
 
 class Events:
@@ -35,6 +38,8 @@ class Events:
         self._changed = asyncio.Condition()
         self._task: asyncio.Task[None] | None = None
         self._ended = False
+        self._shown: dict[bytes, tuple[bytes, int]] = {}
+        self._streams: dict[bytes, int] = {}
 
     def start(self) -> None:
         """Begin to look."""
@@ -63,31 +68,43 @@ class Events:
 
     async def serve(self, request: web.Request, peer: PeerRow) -> web.StreamResponse:
         """One peer's stream: an event when what it may see has changed, a comment now and then so that it knows."""
+        if self._streams.get(peer.origin, 0) >= MAX_STREAMS:
+            raise BusyPeerError("streams", HEARTBEAT)
         response = web.StreamResponse(headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"})
         response.content_type = "text/event-stream"
         await response.prepare(request)
-        with contextlib.suppress(ConnectionResetError):  # the peer has gone, as peers do
-            await self._tell(response, peer)
+        self._streams[peer.origin] = self._streams.get(peer.origin, 0) + 1
+        try:
+            with contextlib.suppress(ConnectionResetError):  # the peer has gone, as peers do
+                await self._tell(response, peer)
+        finally:
+            self._streams[peer.origin] -= 1
         return response
 
     async def _tell(self, response: web.StreamResponse, peer: PeerRow) -> None:
-        shown: bytes | None = None
-        count = 0
+        loop = asyncio.get_running_loop()
+        sent: bytes | None = None
+        quiet_since = loop.time()
         while not self._ended:
             number = self.number
             view = await asyncio.to_thread(self._view, peer)
             if view is None:
                 break  # no longer a peer
-            if view != shown:
-                shown = view
+            newest, count = self._shown.get(peer.origin, (None, 0))
+            if view != newest:
                 count += 1
+                self._shown[peer.origin] = (view, count)
+            if view != sent:  # of this stream: another one of the same peer may have been faster
+                sent = view
                 await response.write(f"id: {self.run}-{count}\nevent: roster\ndata: {view.hex()}\n\n".encode())
+                quiet_since = loop.time()
+            elif loop.time() - quiet_since >= HEARTBEAT:
+                await response.write(b": still here\n\n")
+                quiet_since = loop.time()
             async with self._changed:
                 if self.number == number and not self._ended:
-                    try:
-                        await asyncio.wait_for(self._changed.wait(), HEARTBEAT)
-                    except TimeoutError:
-                        await response.write(b": still here\n\n")
+                    with contextlib.suppress(TimeoutError):
+                        await asyncio.wait_for(self._changed.wait(), HEARTBEAT - (loop.time() - quiet_since) + 0.01)
 
     def _view(self, peer: PeerRow) -> bytes | None:
         known = self.federation.peers.peer(peer.origin)

@@ -58,6 +58,11 @@ class Staging:
             row = connection.execute("SELECT peer FROM chunks WHERE name = ?", (name,)).fetchone()
         return row[0] if row else None
 
+    def peers(self) -> set[bytes]:
+        """Those that sent what is here."""
+        with self._database.read() as connection:
+            return {peer for (peer,) in connection.execute("SELECT DISTINCT peer FROM chunks")}
+
     def size(self) -> int:
         """How many bytes of chunks are here."""
         with self._database.read() as connection:

@@ -41,6 +41,11 @@ class Piece(NamedTuple):
         layer, name, package, edge_type = self.space
         return f"{layer} {name} {edge_type} {self.prefix.bits} {self.prefix.value:x} {package}"
 
+    def is_below(self, other: Piece) -> bool:
+        """Whether everything in this piece is also in the other one, which is larger."""
+        deeper = self.prefix.bits - other.prefix.bits
+        return self.space == other.space and deeper > 0 and self.prefix.value >> deeper == other.prefix.value
+
     def plain(self) -> list[Any]:
         """As it travels."""
         return [*Ask(self.space, self.prefix, 0, b"").plain()[:6], self.root]

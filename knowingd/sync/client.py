@@ -78,7 +78,7 @@ class PeerClient:
 
     def _call(self, name: str, value: Any) -> Any:
         body, media_type = encode(value)
-        path = f"{self._parts.path}/v1/{name}"
+        path = f"/v1/{name}"  # what is signed: whoever is in front of the node may have it under a longer one
         headers = {"Content-Type": media_type, "Accept": f"{COMPRESSED}, {MEDIA_TYPE}"}
         if self.token:
             headers["Authorization"] = f"Bearer {self.token}"
@@ -95,7 +95,7 @@ class PeerClient:
                 secrets.token_bytes(16),
             )
         with self._translated():
-            response = self._request("POST", path, body, headers)
+            response = self._request("POST", self._parts.path + path, body, headers)
             data = response.read(MAX_SENT + 1)
         self.meter.trips += 1
         self.meter.sent += len(body)
@@ -125,10 +125,9 @@ class PeerClient:
     def stream(self, path: str) -> Iterator[Iterator[bytes]]:
         """Lines of a signed request that goes on; each must come before the timeout."""
         assert self.me is not None
-        full = self._parts.path + path
         signed = sign(
             "GET",
-            full,
+            path,
             "",
             b"",
             self.recipient,
@@ -138,7 +137,7 @@ class PeerClient:
             secrets.token_bytes(16),
         )
         with self._translated():
-            response = self._request("GET", full, None, {"Accept": "text/event-stream", **signed})
+            response = self._request("GET", self._parts.path + path, None, {"Accept": "text/event-stream", **signed})
             if response.status != 200:
                 raise _refusal(self.url, response.status, response.read(_MAX_ERROR))
             try:

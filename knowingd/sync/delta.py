@@ -121,8 +121,15 @@ def _graph_delta(session: GraphSession, layer: int, events: _Events) -> list[Any
         files=gone_files,
         coverage=[path for path in events.coverage if path not in covered],
     )
-    width = safe_width(session, [*references(added, known), *gone.nodes, *gone.facts])
+    width = safe_width(session, [*references(added, known), *named_nodes(gone)])
     return [pack_records(added, known, width), pack_withdrawn(gone, width)]
+
+
+def named_nodes(gone: Withdrawn) -> list[bytes]:
+    """All nodes that a withdrawal names."""
+    found = [*gone.nodes, *gone.facts, *(target for _, target in gone.aliases)]
+    found += (one for owner, _, target in gone.members for one in (owner, target))
+    return found
 
 
 def safe_width(session: GraphSession, keys: Iterable[bytes]) -> int:

@@ -22,11 +22,10 @@ from collections.abc import Iterable
 from typing import Any, Final, NamedTuple
 
 from knowing_protocol.errors import MalformedError
-from knowing_protocol.pack import pack_records, references
+from knowing_protocol.pack import MIDDLE, pack_records
 from knowing_protocol.records import Edge, Records
 
 from knowingd.store.codes import EDGE_TYPES, LAYERS
-from knowingd.sync.delta import safe_width
 from knowingd.sync.spaces import (
     BRANCH,
     EVERYTHING,
@@ -143,7 +142,7 @@ class Answering:
         records, known = self.records[layer], self.known[layer]
         if records == Records():
             return None
-        return pack_records(records, known, safe_width(self.side.session, references(records, known)))
+        return pack_records(records, known, MIDDLE)  # the other side may have nodes that are not here
 
     def _one(self, ask: Ask) -> Any:
         if ask.kind == CHILDREN:
@@ -189,13 +188,13 @@ class Answering:
             wanted = [mine[one] for one in theirs if one in mine]
             return [_bits(one not in mine for one in theirs), self._send(ask.space, wanted)]
         wanted = [key for one, key in mine.items() if one not in set(theirs)]
-        if len(wanted) > MANY:
+        if len(wanted) * _weight(ask.space) > MANY and ask.prefix.bits < MAX_BITS:
             return [CHILDREN, self.side.children(ask.space, ask.prefix)]
         return [_bits(one not in mine for one in theirs), self._send(ask.space, wanted)]
 
     def _send(self, space: Space, keys: list[bytes]) -> list[Any]:
         """Records go into the pack; packages are listed with their branches."""
-        self.room -= len(keys)
+        self.room -= len(keys) * _weight(space)
         if space.map == "edges":
             listed: dict[str, tuple[list[int], list[bytes]]] = {}
             for branch, fingerprint in self.side.branches(space.layer, self.side.package_ids(space.layer, keys)):
@@ -208,6 +207,11 @@ class Answering:
             together(self.records[space.layer], records)
             self.known[space.layer] |= edges
         return []
+
+
+def _weight(space: Space) -> int:
+    """How many keys' worth of room the records of a key take; a file is all that is in it."""
+    return 64 if space.map == "files" else 1
 
 
 def all_spaces() -> list[Space]:
@@ -292,7 +296,7 @@ class Descent:
 
     def _children(self, space: Space, prefix: Prefix, answer: Any) -> None:
         for child, kind, data in _rows(answer, 3):
-            if child not in range(WAYS):
+            if type(child) is not int or not 0 <= child < WAYS:
                 raise _malformed()
             self._compare(space, prefix.child(child), kind, data)
 
@@ -344,7 +348,9 @@ class Descent:
         for package, types, roots in _rows(listed, 3):
             if not isinstance(package, str):
                 raise _malformed()
-            theirs = dict(zip(_split(types, 1), _split(roots), strict=False))
+            if len(_split(types, 1)) != len(_split(roots)):
+                raise _malformed()
+            theirs = dict(zip(_split(types, 1), _split(roots), strict=True))
             self._listed[layer].add(package)
             number = self.side.packages.get(package)
             mine = dict(self.side.branches(layer, [number])) if number is not None else {}
@@ -360,7 +366,7 @@ class Descent:
         """All branches of the other side, perhaps with what is below them."""
         mine = dict(self.side.branches(layer))
         for package, edge_type, root, kind, data in _rows(listed, 5):
-            if not isinstance(package, str) or edge_type not in range(len(EDGE_TYPES)):
+            if not isinstance(package, str) or type(edge_type) is not int or not 0 <= edge_type < len(EDGE_TYPES):
                 raise _malformed()
             branch = Space(layer, BRANCH, package, edge_type)
             if mine.pop(branch, None) == root:

@@ -49,13 +49,22 @@ class Fetch:
         self.about = about
         self.staging = staging
         self.progress = progress
-        have = staging.names()
-        self._done = [piece for piece in todo if _name(piece) in have]
-        self._waiting = [piece for piece in todo if _name(piece) not in have][::-1]
-        self._stale = have.difference(map(_name, todo))
+        self._have = staging.names()
+        self._done: list[Piece] = []
+        self._waiting: list[Piece] = []
+        self._total = 0
+        self._add(todo)
         self._flying = 0
         self._error: BaseException | None = None
         self._changed = threading.Condition()
+
+    def _add(self, pieces: Sequence[Piece]) -> None:
+        """More pieces to have; those that an earlier run kept are here."""
+        self._total += len(pieces)
+        if self._total > MAX_PIECES:
+            raise MalformedError("a transfer has too many pieces", code="chunk")
+        for piece in reversed(pieces):
+            (self._done if _name(piece) in self._have else self._waiting).append(piece)
 
     def run(self, sources: Sequence[Source]) -> list[list[Any]]:
         """All packs of both graphs."""
@@ -73,7 +82,7 @@ class Fetch:
                 self._changed.notify_all()
             for thread in threads:
                 thread.join()
-        self.staging.drop(self._stale)
+        self.staging.drop(self._have.difference(map(_name, self._done)))
         packs: list[list[Any]] = [[] for _ in LAYERS]
         for piece in self._done:
             packs[piece.space.layer].append(_unpacked(self.staging.get(_name(piece)) or b""))
@@ -114,7 +123,7 @@ class Fetch:
                 if isinstance(found, bytes):
                     self._done.append(piece)
                 else:
-                    self._waiting += found
+                    self._add(found)
             self._waiting += batch[len(answered) :][::-1]
             self._flying -= 1
             self.progress(len(self._done), len(self._done) + len(self._waiting))
@@ -133,8 +142,8 @@ def ask_pieces(call: Call, about: dict[str, Any], pieces: Sequence[Piece]) -> li
             found.append(encode(pack[1])[0])
             continue
         smaller = piece_list({"pieces": pack[0] if isinstance(pack, list) and len(pack) == 1 else None})
-        if not smaller or any(one.prefix.bits <= piece.prefix.bits for one in smaller):
-            raise MalformedError("a piece consists of larger ones", code="chunk")
+        if not smaller or not all(one.is_below(piece) for one in smaller):
+            raise MalformedError("a piece consists of others than those below it", code="chunk")
         found.append(smaller)
     return found
 

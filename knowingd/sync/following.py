@@ -12,16 +12,18 @@ from typing import Any, Final
 from knowing_protocol import tlog
 from knowing_protocol.access import parse_access
 from knowing_protocol.ed25519 import Verifier
-from knowing_protocol.errors import KnowingError, MalformedError
-from knowing_protocol.history import node_name, origin_id
+from knowing_protocol.errors import MalformedError
+from knowing_protocol.evidence import State, signed_state
+from knowing_protocol.history import origin_id
 from knowing_protocol.keys import KeyChain, parse_epoch
-from knowing_protocol.note import check_note, parse_note
+from knowing_protocol.note import parse_note
 
 from knowingd.errors import PeerError
 from knowingd.store.originlog import OriginLog
 from knowingd.store.originstore import AccessRow, PinRow
 from knowingd.sync.host import Host
-from knowingd.sync.logs import DishonestLogError, State, first_difference, follow, key_chain, signed_state
+from knowingd.sync.logs import DishonestLogError, first_difference, follow, key_chain, signed_by_node
+from knowingd.sync.wire import count
 
 MAX_LEAVES: Final = 10_000_000
 Call = Callable[[str, dict[str, Any]], Any]
@@ -53,7 +55,8 @@ class Following:
         origin = origin_id(first)
         if origin == self.host.origin:
             return origin  # what we signed ourselves needs no telling
-        chain = key_chain(first, [*self.host.origins.key_notes(origin), *keys], self.verify)
+        notes = list(dict.fromkeys((*self.host.origins.key_notes(origin), *keys)))
+        chain = key_chain(first, notes, self.verify)
         state = signed_state(note, chain, self.verify)
         if state.epoch != epoch:
             raise MalformedError("a checkpoint is of another epoch than it is shown for", code="log")
@@ -63,7 +66,7 @@ class Following:
             follow(before, state, epochs, chain, self.verify)
             self._extend(before, state, start, leaves)
         except DishonestLogError as error:
-            self.host.origins.add_evidence(origin, error.kind, error.body(), self.now)
+            self.host.origins.add_evidence(origin, error.kind, error.body(first, notes), self.now)
             raise
         self.host.origins.add_origin(first)
         self.host.origins.add_key_notes(origin, keys)
@@ -104,7 +107,7 @@ class Following:
         for text in epochs:
             note = parse_note(text)
             stated = parse_epoch(note.text)
-            if stated.origin == origin and _signed_by_any(text, chain, self.verify):
+            if stated.origin == origin and signed_by_node(text, chain, self.verify):
                 self.host.origins.add_epoch(origin, stated.epoch, text)
 
     def take_access(self, text: Any) -> None:
@@ -116,20 +119,9 @@ class Following:
         if first is None:
             raise MalformedError("an access list is of a node that is not known", code="access")
         chain = key_chain(first, self.host.origins.key_notes(access.origin), self.verify)
-        if not _signed_by_any(text, chain, self.verify):
+        if not signed_by_node(text, chain, self.verify):
             raise MalformedError("an access list is not signed by its origin", code="access")
         self.host.origins.put_access(AccessRow(access.origin, access.repository, access.serial, text))
-
-
-def _signed_by_any(text: str, chain: KeyChain, verify: Verifier) -> bool:
-    note = parse_note(text)
-    for key in reversed(chain.keys):
-        try:
-            check_note(note, node_name(chain.origin), key, verify)
-        except KnowingError:
-            continue
-        return True
-    return False
 
 
 def _state(pin: PinRow, chain: KeyChain, verify: Verifier) -> State:
@@ -151,6 +143,6 @@ def _record(record: Any) -> tuple[bytes, list[str], list[str], int, str, int, li
     for texts in (keys, epochs):
         if not isinstance(texts, list) or len(texts) > 1000 or any(not isinstance(one, str) for one in texts):
             raise MalformedError("a log has key notes and epoch notes", code="log")
-    if type(epoch) is not int or type(start) is not int or epoch < 0 or start < 0:
-        raise MalformedError("a log has an epoch and a size", code="log")
+    count(epoch, "an epoch")
+    count(start, "a size")
     return first, keys, epochs, epoch, note, start, _leaves(leaves)

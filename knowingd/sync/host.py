@@ -6,6 +6,8 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Protocol
 
+from knowing_protocol.note import Note
+
 from knowingd.store.interface import GraphStore
 from knowingd.store.nodestore import NodeStore, RosterRow
 from knowingd.store.originstore import OriginStore
@@ -46,6 +48,9 @@ class Host(Protocol):
 
     def sign_node(self, note: str) -> str:
         """A note that speaks for this node."""
+
+    def signed_by_us(self, note: Note) -> bool:
+        """Whether the key that signs now has signed a note."""
 
     def check_room(self, peer: bytes | None = None) -> None:
         """Refuse where there is no room to take in more."""

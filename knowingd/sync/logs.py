@@ -7,32 +7,21 @@ one size with different roots, or a log that became shorter, are kept as evidenc
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from knowing_protocol import tlog
 from knowing_protocol.ed25519 import Verifier
 from knowing_protocol.encoding import canonical_json, parse_json
 from knowing_protocol.errors import KnowingError, MalformedError, RejectedError
-from knowing_protocol.history import Header, checkpoint_time, header_from_json, log_name, log_of_checkpoint, node_name
+from knowing_protocol.evidence import FORK, ROLLBACK, State, evidence_document
+from knowing_protocol.history import Header, header_from_json, node_name
 from knowing_protocol.keys import KeyChain, parse_epoch
-from knowing_protocol.note import check_note, parse_checkpoint, parse_note, signature_by
+from knowing_protocol.note import check_note, parse_note
 
 from knowingd.errors import PeerError
 
 MAX_HEADER = 1 << 16
-
-
-class State(NamedTuple):
-    """A state of a log that its node signed."""
-
-    origin: bytes
-    epoch: int
-    size: int
-    root: bytes
-    note: str
-    time: int
 
 
 class DishonestLogError(PeerError):
@@ -52,17 +41,9 @@ class DishonestLogError(PeerError):
         self.after = after
         self.proof: dict[str, Any] = {}
 
-    def body(self) -> str:
+    def body(self, first_key: bytes, key_notes: list[str]) -> str:
         """The evidence: everything that somebody else needs to check it."""
-        return canonical_json(
-            {
-                "format": "knowing-evidence/v1",
-                "kind": self.kind,
-                "origin": self.before.origin.hex(),
-                "notes": [self.before.note, self.after.note],
-                **self.proof,
-            }
-        ).decode()
+        return evidence_document(self.kind, first_key, key_notes, (self.before.note, self.after.note), self.proof)
 
 
 def key_chain(first_key: bytes, notes: Iterable[str], verify: Verifier) -> KeyChain:
@@ -72,22 +53,6 @@ def key_chain(first_key: bytes, notes: Iterable[str], verify: Verifier) -> KeyCh
     return chain
 
 
-def signed_state(text: str, chain: KeyChain, verify: Verifier) -> State:
-    """The state that a checkpoint says, if a key of the node signed it that may."""
-    note = parse_note(text)
-    checkpoint = parse_checkpoint(note.text)
-    origin, epoch = log_of_checkpoint(checkpoint)
-    if origin != chain.origin:
-        raise RejectedError("checkpoint-origin", "a checkpoint is of another node")
-    name = log_name(origin, epoch)
-    key = next((key for key in reversed(chain.keys) if signature_by(note, name, key) is not None), None)
-    if key is None:
-        raise RejectedError("unsigned", "no key of the node signed its checkpoint")
-    check_note(note, name, key, verify)
-    chain.check_range(key, epoch, checkpoint.size)
-    return State(origin, epoch, checkpoint.size, checkpoint.root, text, checkpoint_time(checkpoint))
-
-
 def follow(before: State | None, after: State, epochs: Iterable[str], chain: KeyChain, verify: Verifier) -> None:
     """That one signed state can follow another one; that it grew out of it is for the leaves to show."""
     if before is None:
@@ -95,10 +60,10 @@ def follow(before: State | None, after: State, epochs: Iterable[str], chain: Key
     if after.epoch != before.epoch:
         _follow_epoch(before, after, epochs, chain, verify)
     elif after.size == before.size and after.root != before.root:
-        raise DishonestLogError("fork", before, after)
+        raise DishonestLogError(FORK, before, after)
     elif after.size < before.size:
         if after.time > before.time:  # not an old note that somebody kept, but a shorter log signed later
-            raise DishonestLogError("rollback", before, after)
+            raise DishonestLogError(ROLLBACK, before, after)
         raise PeerError(
             f"the peer is behind: it shows the log of {before.origin.hex()[:16]} at size {after.size}, "
             f"{before.size} was seen already",
@@ -114,13 +79,29 @@ def _follow_epoch(before: State, after: State, epochs: Iterable[str], chain: Key
         stated = parse_epoch(note.text)
         if (stated.origin, stated.epoch) != (after.origin, after.epoch):
             continue
-        for key in chain.keys:
-            try:
-                check_note(note, node_name(after.origin), key, verify)
-            except KnowingError:
-                continue
-            return
+        if not signed_by_node(text, chain, verify):
+            continue
+        if stated.size == before.size and stated.root != before.root:
+            raise PeerError(
+                f"the note that begins epoch {after.epoch} of {before.origin.hex()[:16]} names another end of the last",
+                code="epoch-mismatch",
+            )
+        return
     raise PeerError(f"epoch {after.epoch} of {before.origin.hex()[:16]} was never announced", code="epoch-unannounced")
+
+
+def signed_by_node(text: str, chain: KeyChain, verify: Verifier) -> bool:
+    """Whether a note that speaks for a node is signed by a key of it that was not revoked."""
+    note = parse_note(text)
+    for key in reversed(chain.keys):
+        if chain.is_revoked(key):
+            continue
+        try:
+            check_note(note, node_name(chain.origin), key, verify)
+        except KnowingError:
+            continue
+        return True
+    return False
 
 
 def header_of_leaf(text: str, leaf: bytes) -> Header:
@@ -141,12 +122,6 @@ def first_difference(before: State, after: State, old: Sequence[bytes], new: Seq
     for leaves, state in ((old, before), (new, after)):
         log = tlog.Log(leaves[: state.size])
         paths.append([one.hex() for one in tlog.inclusion_proof(log, index, state.size)])
-    error = DishonestLogError("fork", before, after)
+    error = DishonestLogError(FORK, before, after)
     error.proof = {"index": index, "leaves": [old[index].hex(), new[index].hex()], "paths": paths}
     return error
-
-
-def evidence_sentence(body: str) -> str:
-    """What a piece of evidence shows, for people."""
-    found = json.loads(body)
-    return f"{found['kind']}: two checkpoints that {found['origin'][:16]} signed and that cannot both be true"

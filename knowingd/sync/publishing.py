@@ -20,7 +20,7 @@ from knowingd.store.codes import EDGE_TYPE_CODES, LAYERS
 from knowingd.store.interface import GraphSession
 from knowingd.store.records import read_records
 from knowingd.store.rows import Changes
-from knowingd.sync.delta import branch_edges, identity, safe_width
+from knowingd.sync.delta import branch_edges, identity, named_nodes, safe_width
 from knowingd.sync.descent import Answering, Descent
 from knowingd.sync.replica import descent_changes
 from knowingd.sync.spaces import Side
@@ -59,7 +59,7 @@ def _graph_delta(base: GraphSession, change: Changes) -> list[Any]:
         files=[file.path for file in removed.files if file.path not in {one.path for one in added.files}],
         coverage=[path for path in removed.coverage if path not in added.coverage],
     )
-    width = safe_width(base, [*references(added, change.known), *gone.nodes, *gone.facts])
+    width = safe_width(base, [*references(added, change.known), *named_nodes(gone)])
     return [pack_records(added, change.known, width), pack_withdrawn(gone, width)]
 
 

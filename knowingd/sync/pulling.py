@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple
 from knowing_protocol.ed25519 import Verifier
 from knowing_protocol.encoding import canonical_json, parse_json
 from knowing_protocol.errors import InvalidNameError, MalformedError, RejectedError
-from knowing_protocol.history import Header, repository_url
+from knowing_protocol.history import REF, Header, repository_url
 from knowing_protocol.records import Records
 from knowing_protocol.urls import matches
 
@@ -46,6 +46,7 @@ from knowingd.sync.replica import (
 )
 from knowingd.sync.serving import DELTA, DESCEND, FULL, SAME
 from knowingd.sync.spaces import Side
+from knowingd.sync.wire import count
 
 NOOP: Final = "noop"
 MAX_MOVES: Final = 30
@@ -259,7 +260,8 @@ class Puller:
         if not isinstance(answer, dict) or answer.keys() != {"epoch", "header", "mode", "body"}:
             raise MalformedError("the answer to a pull is not well formed", code="fields")
         epoch, text, mode = answer["epoch"], answer["header"], answer["mode"]
-        if type(epoch) is not int or not isinstance(text, str) or mode not in (DELTA, DESCEND, FULL, SAME):
+        count(epoch, "an epoch")
+        if not isinstance(text, str) or mode not in (DELTA, DESCEND, FULL, SAME):
             raise MalformedError("the answer to a pull is not well formed", code="wrong-type")
         if (mode == FULL) != (base is None):
             raise MalformedError("the peer answers for another base", code="fields")
@@ -368,8 +370,9 @@ class Puller:
             try:
                 made = self._transfer(store, entry, Fetch(about, todo, staging, self._transferred(row)), sources)
             except _UNBELIEVABLE:
+                senders = staging.peers()
                 staging.drop(staging.names())
-                if len(sources) == 1:
+                if senders <= {me.origin}:
                     raise
                 # One of several peers sent something else; whether it was this one, it has to show alone.
                 made = self._transfer(store, entry, Fetch(about, todo, staging, self._transferred(row)), [me])
@@ -411,10 +414,7 @@ def _last(store: GraphStore) -> SnapshotRow | None:
 
 def _index_of(text: str) -> int:
     found = parse_json(text.encode(), MAX_HEADER)
-    index = found.get("index") if isinstance(found, dict) else None
-    if type(index) is not int or index < 0:
-        raise MalformedError("a header has an index", code="wrong-type")
-    return index
+    return count(found.get("index") if isinstance(found, dict) else None, "the index of a header")
 
 
 def _wanted(url: str, pattern: str) -> bool:
@@ -432,12 +432,13 @@ def _read_roster(answer: Any) -> tuple[bytes, Callable[[list[bytes]], list[Offer
     def offered(origins: list[bytes]) -> list[Offered]:
         found = []
         for one in repos:
-            if not isinstance(one, list) or len(one) != 5 or any(type(part) is not int for part in one[2:]):
+            if not isinstance(one, list) or len(one) != 5:
                 raise MalformedError("a repository of a roster is not well formed", code="wrong-type")
-            url, ref, number, epoch, index = one
-            if not isinstance(ref, str) or not 0 <= number < len(origins):
+            url, ref, *numbers = one
+            number, epoch, index = (count(part, "a number of a roster") for part in numbers)
+            if number >= len(origins):
                 raise MalformedError("a repository of a roster is not well formed", code="wrong-type")
-            found.append(Offered(repository_url(url, "a repository"), ref, origins[number], epoch, index))
+            found.append(Offered(repository_url(url, "a repository"), REF(ref, "a ref"), origins[number], epoch, index))
         return found
 
     return view, offered, logs, access

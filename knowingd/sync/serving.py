@@ -26,17 +26,19 @@ from knowingd.errors import KnowingError, NotFoundError
 from knowingd.store.interface import GraphSession
 from knowingd.store.originlog import OriginLog
 from knowingd.store.rows import SnapshotRow
-from knowingd.sync.chunks import MAX_CHUNK, piece_from, pieces, read_piece, split
+from knowingd.sync.chunks import MAX_CHUNK, Piece, piece_from, pieces, read_piece, split
 from knowingd.sync.delta import make_delta
-from knowingd.sync.descent import MAX_ASKS, Answering, ask_from
+from knowingd.sync.descent import MAX_ASKS, MAX_BITS, Answering, ask_from
 from knowingd.sync.host import Host
 from knowingd.sync.spaces import Side
 from knowingd.sync.visible import Offer, Place, Viewer, offer
-from knowingd.sync.wire import encode, fields
+from knowingd.sync.wire import count, encode, fields
 
 MAX_LEAVES: Final = 8192
 MAX_LOGS: Final = 10_000
 MAX_PIECES: Final = 256
+MAX_DELTA: Final = 4 << 20
+"""A larger delta is not sent: a descent comes in answers of bounded size."""
 NONCE: Final = 16
 DELTA, DESCEND, FULL, SAME = "delta", "descend", "full", "same"
 
@@ -61,7 +63,7 @@ class Serving:
         known = _known_logs(logs)
         visible = viewer.offers()
         notes = viewer.relay_lists(visible)
-        digest = _digest(visible, notes)
+        digest = _digest(visible, notes, self._told(visible))
         if view == digest:
             return {}
         origins = sorted({origin for _, _, origin in visible})
@@ -72,6 +74,17 @@ class Serving:
             "logs": [self._log(origin, known.get(origin)) for origin in origins],
             "access": notes,
         }
+
+    def _told(self, visible: dict[Place, Offer]) -> list[str]:
+        """The key notes and epoch notes of the nodes that somebody sees something of."""
+        found = []
+        for origin in sorted({place[2] for place in visible}):
+            if origin == self.host.origin:
+                found += [*self.host.nodes.key_notes(), *self.host.nodes.epoch_notes()]
+            else:
+                found += self.host.origins.key_notes(origin)
+                found += (text for _, text in self.host.origins.epochs(origin))
+        return found
 
     def _log(self, origin: bytes, known: tuple[int, int] | None) -> list[Any]:
         """A node's keys and its newest checkpoint, with the leaves that came since a size that is known."""
@@ -95,6 +108,8 @@ class Serving:
     def log(self, viewer: Viewer, request: Any) -> dict[str, Any]:
         """More leaves of a log of which the peer may see something."""
         origin, epoch, start = fields(request, origin=bytes, epoch=int, start=int)
+        count(epoch, "an epoch")
+        count(start, "a start")
         if origin not in {place[2] for place in viewer.offers()}:
             raise NotFoundError("there is no such log here")
         return {"leaves": b"".join(self._leaves(origin, epoch, start))}
@@ -115,7 +130,9 @@ class Serving:
             if known is not None and known.sequence == head.sequence:
                 return {**answer, "mode": SAME, "body": None}
             if known is not None:
-                return {**answer, "mode": DELTA, "body": make_delta(session, known.sequence, head.sequence)}
+                delta = make_delta(session, known.sequence, head.sequence)
+                if len(encode(delta)[0]) <= MAX_DELTA:
+                    return {**answer, "mode": DELTA, "body": delta}
             nonce = secrets.token_bytes(NONCE)
             return {**answer, "mode": DESCEND, "body": [nonce, Answering(Side(session, nonce)).top()]}
 
@@ -148,7 +165,7 @@ class Serving:
             for piece in asked:
                 pack = read_piece(side, piece)
                 size = len(encode(pack)[0])
-                smaller = list(split(side, piece)) if size > MAX_CHUNK else []
+                smaller = _parts(side, piece) if size > MAX_CHUNK else []
                 if packs and size > room:
                     break
                 packs.append([[one.plain() for one in smaller]] if len(smaller) > 1 else [None, pack])
@@ -178,12 +195,20 @@ class Serving:
             yield session, head
 
 
-def _digest(visible: dict[Place, Offer], notes: list[str]) -> bytes:
+def _parts(side: Side, piece: Piece) -> list[Piece]:
+    """The pieces that one consists of, as deep as it takes for them to be several."""
+    found = list(split(side, piece))
+    while len(found) == 1 and found[0].prefix.bits < MAX_BITS:
+        found = list(split(side, found[0]))
+    return found
+
+
+def _digest(visible: dict[Place, Offer], notes: list[str], told: list[str]) -> bytes:
     lines = [
         f"{url}\0{ref}\0{origin.hex()}\0{one.epoch}\0{one.head}\0{one.digest.hex()}"
         for (url, ref, origin), one in visible.items()
     ]
-    return sha256("\n".join(sorted(lines) + notes).encode()).digest()[:16]
+    return sha256("\n".join([*sorted(lines), *notes, *told]).encode()).digest()[:16]
 
 
 def _known_logs(logs: list[Any]) -> dict[bytes, tuple[int, int]]:
@@ -198,9 +223,9 @@ def _known_logs(logs: list[Any]) -> dict[bytes, tuple[int, int]]:
 
 
 def _entry(value: Any) -> tuple[int, int]:
-    if not isinstance(value, list) or len(value) != 2 or any(type(one) is not int or one < 0 for one in value):
+    if not isinstance(value, list) or len(value) != 2:
         raise MalformedError("an entry is an epoch and an index", code="wrong-type")
-    return value[0], value[1]
+    return count(value[0], "an epoch"), count(value[1], "an index")
 
 
 def _base(session: GraphSession, base: list[Any]) -> SnapshotRow | None:

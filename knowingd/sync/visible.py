@@ -8,7 +8,7 @@ from __future__ import annotations
 from hashlib import sha256
 from typing import NamedTuple, Protocol
 
-from knowing_protocol.access import MAX_READERS, Access, access_text, parse_access, reader_tag
+from knowing_protocol.access import MAX_NODES, Access, access_text, parse_access, reader_tag, relay_tag
 from knowing_protocol.errors import KnowingError
 from knowing_protocol.history import DEFAULT_REF
 from knowing_protocol.note import parse_note
@@ -113,38 +113,45 @@ def _may_relay(host: Host, row: RosterRow, reader: PeerRow) -> bool:
     if access is None:
         return False
     try:
-        return parse_access(parse_note(access.note).text).allows(reader.origin)
+        return parse_access(parse_note(access.note).text).allows(reader.origin, host.origin)
     except KnowingError:
         return False
 
 
 def relay_lists(host: Host, peer: PeerRow, visible: dict[Place, Offer]) -> list[str]:
-    """The signed access lists for the repositories that a peer may relay; made anew where readers changed."""
+    """The signed access lists of repositories that a peer may relay, or could once: it must learn that this is over."""
     grants = host.peers.grants(peer.id)
     notes = []
     for url, _, origin in visible:
         if origin == host.origin:
             grant = best_grant(grants, url)
-            if grant is not None and grant.relay:
+            if (grant is not None and grant.relay) or host.origins.access(origin, url) is not None:
                 notes.append(_access_note(host, url))
     return notes
 
 
 def _access_note(host: Host, url: str) -> str:
-    """The access list of one of our repositories as it should be now."""
+    """The access list of one of our repositories as it should be now; signed anew where it changed, or our key did."""
     by_peer: dict[int, list[Grant]] = {}
     for grant in host.peers.grants():
         by_peer.setdefault(grant.peer, []).append(grant)
-    readers = [
-        reader_tag(host.origin, url, peer.origin)
-        for peer in host.peers.peers(ACCEPTED)
-        if best_grant(by_peer.get(peer.id, []), url) is not None
-    ]
-    wanted = tuple(sorted(readers)[:MAX_READERS])
+    readers, relays = [], []
+    for peer in host.peers.peers(ACCEPTED):
+        best = best_grant(by_peer.get(peer.id, []), url)
+        if best is not None:
+            readers.append(reader_tag(host.origin, url, peer.origin))
+            if best.relay:
+                relays.append(relay_tag(host.origin, url, peer.origin))
+    if len(readers) + len(relays) > MAX_NODES:
+        readers, relays = [], []  # too many for one list: nobody relays, rather than somebody left out in silence
+    wanted = (tuple(sorted(readers)), tuple(sorted(relays)))
     kept = host.origins.access(host.origin, url)
-    if kept is not None and parse_access(parse_note(kept.note).text).readers == wanted:
-        return kept.note
+    if kept is not None:
+        note = parse_note(kept.note)
+        stated = parse_access(note.text)
+        if (stated.readers, stated.relays) == wanted and host.signed_by_us(note):
+            return kept.note
     serial = 1 if kept is None else kept.serial + 1
-    note = host.sign_node(access_text(Access(host.origin, url, serial, wanted)))
-    host.origins.put_access(AccessRow(host.origin, url, serial, note))
-    return note
+    text = host.sign_node(access_text(Access(host.origin, url, serial, *wanted)))
+    host.origins.put_access(AccessRow(host.origin, url, serial, text))
+    return text

@@ -14,6 +14,10 @@ COMPRESSED: Final = MEDIA_TYPE + "+zstd"
 ZSTD_MAGIC: Final = bytes.fromhex("28b52ffd")
 MAX_BODY: Final = 64 << 20
 """The most that one body may unpack to."""
+MAX_QUESTION: Final = 2 << 20
+"""The most that a question may unpack to; only what is published is larger."""
+MAX_LISTS: Final = 250_000
+"""The most lists in one body: an empty one takes a byte on the way and sixty in memory."""
 MAX_SENT: Final = 16 << 20
 """The most that one body may have on the way."""
 _WORTH_IT: Final = 256
@@ -38,9 +42,33 @@ def decode(data: bytes, media_type: str, limit: int = MAX_BODY) -> Any:
     if len(data) > limit:
         raise MalformedError(f"a body has more than {limit} bytes", code="too-large")
     try:
-        return msgpack.unpackb(data, strict_map_key=True, use_list=True)
+        return msgpack.unpackb(data, strict_map_key=True, list_hook=_Counter(), ext_hook=_no_extension)
     except (ValueError, msgpack.UnpackException, RecursionError, TypeError) as error:
         raise MalformedError("a body is not MessagePack", code="not-msgpack") from error
+
+
+class _Counter:
+    """Lets lists pass until there are too many."""
+
+    def __init__(self) -> None:
+        self.left = MAX_LISTS
+
+    def __call__(self, value: list[Any]) -> list[Any]:
+        self.left -= 1
+        if self.left < 0:
+            raise MalformedError(f"a body has more than {MAX_LISTS} lists", code="too-large")
+        return value
+
+
+def _no_extension(_code: int, _data: bytes) -> Any:
+    raise MalformedError("a body has an extension type", code="not-msgpack")
+
+
+def count(value: Any, what: str) -> int:
+    """A whole number from outside that databases can hold."""
+    if type(value) is not int or not 0 <= value < 1 << 53:
+        raise MalformedError(f"{what} is not a number", code="wrong-type")
+    return value
 
 
 def _unpacked(data: bytes, limit: int) -> bytes:

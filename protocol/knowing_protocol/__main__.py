@@ -19,7 +19,7 @@ from knowing_protocol.ed25519 import Verifier
 from knowing_protocol.errors import KnowingError
 from knowing_protocol.render import visible
 from knowing_protocol.trust import MAX_TRUST_BYTES, Trust, parse_trust
-from knowing_protocol.verify import CANNOT_TELL, REJECTED, Report, verify_bundle
+from knowing_protocol.verify import CANNOT_TELL, REJECTED, Report, verify_document
 
 
 class UnreadableError(KnowingError):
@@ -46,7 +46,7 @@ def run(path: str, trust_path: str | None, *, as_json: bool, verifier: Verifier 
         trust: Trust | None = None
         if trust_path is not None:
             trust = parse_trust(read_file(trust_path, MAX_TRUST_BYTES), verifier)
-        report = verify_bundle(read_file(path, MAX_BUNDLE_BYTES), trust, verifier)
+        report = verify_document(read_file(path, MAX_BUNDLE_BYTES), trust, verifier)
     except KnowingError as error:
         # A trust file that cannot be used is the user's mistake, not a verdict on the bundle.
         if as_json:
@@ -67,13 +67,15 @@ def text_of(report: Report, now: int) -> str:
     lines.append(f"  {report.statement}")
     lines.append("Not covered:")
     lines += (f"  - {line}" for line in report.not_covered)
-    lines.append("Entries:")
+    if report.entries:
+        lines.append("Entries:")
     lines += (
         f"  - {visible(entry['repository'])} {visible(entry['branch'] or entry['ref'])} "
         f"commit {visible(entry['commit'])}, indexed {_when(entry['time'], now)}"
         for entry in report.entries
     )
-    lines.append("Signed by:")
+    if report.checkpoints:
+        lines.append("Signed by:")
     for checkpoint in report.checkpoints:
         who = f'"{checkpoint.name}", ' if checkpoint.name else ""
         pin = "" if checkpoint.pin == "none" else f"; against the pinned state: {checkpoint.pin}"
@@ -109,7 +111,8 @@ def parser() -> argparse.ArgumentParser:
     """The command line: `verify FILE`, and FILE alone, which is how the single file is called."""
     made = _Parser(
         prog="knowing-verify",
-        description="Check a proof bundle offline. Exit 0 verified, 3 rejected, 1 cannot tell, 2 usage, 4 not found.",
+        description="Check a proof bundle, or evidence against a node, offline. "
+        "Exit 0 verified, 3 rejected, 1 cannot tell, 2 usage, 4 not found.",
     )
     made.add_argument("file", metavar="FILE", help="the bundle")
     made.add_argument("--trust", metavar="FILE", help="whose signatures count; without it nobody's do")

@@ -177,6 +177,10 @@ class KeyChain:
         """The newest key."""
         return self._current
 
+    def is_revoked(self, key: bytes) -> bool:
+        """Whether a key was revoked, whatever it may still stand for in the past."""
+        return key in self._revoked
+
     @property
     def keys(self) -> tuple[bytes, ...]:
         """All keys that the node ever had, oldest first."""

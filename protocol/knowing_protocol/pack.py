@@ -4,7 +4,7 @@ A pack is a list of tables, in this order; its serialisation (MessagePack, perha
 
     packages   [text]
     nodes      [[package], [name], kinds]           kinds: a byte each
-    refs       [width, prefixes]                    nodes that the receiver has or gets elsewhere, by 8 or 32 bytes
+    refs       [width, prefixes]                    nodes that the receiver has or gets elsewhere, by 8, 16 or 32 bytes
     ways       [type * 16 + provenance]             the pairs that occur
     edges      [[source], [target], [way]]          sources as differences to the one before
     aliases    [[shared], [rest], [target], claims] names by how much they share with the one before; a byte a claim
@@ -61,7 +61,9 @@ Resolve = Callable[[bytes], bytes]
 """The hash of a node from its leading bytes; refuses what leads to none or to several."""
 
 SHORT: Final = 8
+MIDDLE: Final = 16
 WHOLE: Final = 32
+WIDTHS: Final = (SHORT, MIDDLE, WHOLE)
 MAX_TEXT: Final = 1 << 16
 MAX_FACTS: Final = 1 << 20
 _KINDS: Final = tuple(one.value for one in NodeKind)
@@ -428,7 +430,7 @@ def _numbers(value: Any, what: str) -> list[int]:
 
 
 def _width(value: Any) -> int:
-    if type(value) is not int or value not in (SHORT, WHOLE):
+    if type(value) is not int or value not in WIDTHS:
         raise _malformed("a width")
     return value
 

@@ -18,6 +18,7 @@ from knowing_protocol.claims import Answer, Relations, decide, stated_relations
 from knowing_protocol.critbit import MerkleMap
 from knowing_protocol.ed25519 import Verifier
 from knowing_protocol.errors import InvalidNameError, MalformedError, RejectedError
+from knowing_protocol.evidence import check_evidence, is_evidence
 from knowing_protocol.graph import GraphReader, Level, Relation
 from knowing_protocol.history import Header, checkpoint_time, log_name, log_of_checkpoint, roster_key
 from knowing_protocol.keys import KeyChain
@@ -85,6 +86,19 @@ class Report:
             "entries": self.entries,
             "checkpoints": [checkpoint.as_json() for checkpoint in self.checkpoints],
         }
+
+
+def verify_document(data: bytes, trust: Trust | None, verifier: Verifier = ed25519.verify) -> Report:
+    """The verdict on a bundle, or on evidence against a node. Never raises for any bytes."""
+    if not is_evidence(data):
+        return verify_bundle(data, trust, verifier)
+    try:
+        found = check_evidence(data, verifier)
+    except (RejectedError, MalformedError, InvalidNameError) as error:
+        return Report(REJECTED, error.code, error.message)
+    except RecursionError:
+        return Report(REJECTED, "too-deep", "the evidence is nested too deeply")
+    return Report(VERIFIED, "verified", "", found.sentence, ["Who runs that node is not part of the evidence."])
 
 
 def verify_bundle(data: bytes, trust: Trust | None, verifier: Verifier = ed25519.verify) -> Report:

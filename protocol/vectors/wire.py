@@ -11,11 +11,11 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 import msgpack
-from knowing_protocol.access import Access, access_text, reader_tag
+from knowing_protocol.access import Access, access_text, reader_tag, relay_tag
 from knowing_protocol.hashing import node_hash
 from knowing_protocol.history import node_name
 from knowing_protocol.note import sign_note
-from knowing_protocol.pack import WHOLE, Branch, Withdrawn, pack_records, pack_withdrawn
+from knowing_protocol.pack import MIDDLE, WHOLE, Branch, Withdrawn, pack_records, pack_withdrawn
 from knowing_protocol.records import Records
 from knowing_protocol.rice import encode_subset
 from wire_judge import judged, plain
@@ -179,6 +179,8 @@ def packs() -> dict[str, Any]:
         good("overlay", "An edge of the overlay.", "pack", **about | {"graph": 1}, **packed(pack_records(overlay))),
         good("nodes-that-the-receiver-has", "Nodes by 8 bytes; call sites of edges that are not sent.", "pack",
              **about | {"known": known}, **packed(pack_records(part, source.edges))),
+        good("nodes-by-16-bytes", "The same with half of each hash, as in descents.", "pack",
+             **about | {"known": known}, **packed(pack_records(part, source.edges, MIDDLE))),
         good("nodes-by-32-bytes", "The same with whole hashes.", "pack",
              **about | {"known": known}, **packed(pack_records(part, source.edges, WHOLE))),
     ]  # fmt: skip
@@ -202,11 +204,12 @@ def _withdrawals(source: Records, known: list[list[str]]) -> list[dict[str, Any]
     found = [
         good("nothing-withdrawn", "", "withdrawn", **about, **packed(pack_withdrawn(Withdrawn()))),
         good("something-of-every-table", "", "withdrawn", **about, **packed(whole)),
+        good("something-by-16-bytes", "", "withdrawn", **about, **packed(pack_withdrawn(gone, MIDDLE))),
         good("something-by-32-bytes", "", "withdrawn", **about, **packed(pack_withdrawn(gone, WHOLE))),
     ]
     for name, code, value in (
         ("withdrawn-with-seven-parts", "pack", whole[:7]),
-        ("withdrawn-with-a-width-of-16", "pack", [16, *whole[1:]]),
+        ("withdrawn-with-a-width-of-24", "pack", [24, *whole[1:]]),
         ("withdrawn-columns-of-different-length", "pack", [*whole[:3], [[], whole[3][1]], *whole[4:]]),
         ("withdrawn-nodes-cut-off", "pack", [8, whole[1][:-1], *whole[2:]]),
         ("withdrawn-node-that-is-not-there", "unknown-node", [8, bytes(8), *whole[2:]]),
@@ -227,25 +230,36 @@ def _node_note(text: str, key: str = "hub") -> str:
 
 def access() -> dict[str, Any]:
     """Access lists."""
-    readers = [reader_tag(HUB.origin, LEDGER, one) for one in (READER.origin, Node("shop").origin)]
-    text = access_text(Access(HUB.origin, LEDGER, 3, tuple(readers)))
-    nobody = access_text(Access(HUB.origin, LEDGER, 4, ()))
-    about = {"key": HUB.first_key.hex(), "asked": [READER.origin.hex(), Node("stranger").origin.hex()]}
+    shop, stranger = Node("shop"), Node("stranger")
+    readers = [reader_tag(HUB.origin, LEDGER, one) for one in (READER.origin, shop.origin)]
+    relays = (relay_tag(HUB.origin, LEDGER, shop.origin),)
+    text = access_text(Access(HUB.origin, LEDGER, 3, tuple(readers), relays))
+    nobody = access_text(Access(HUB.origin, LEDGER, 4, (), ()))
+    over = access_text(Access(HUB.origin, LEDGER, 5, tuple(readers), ()))
+    pairs = [(READER, shop), (shop, shop), (READER, READER), (stranger, shop)]
+    about = {"key": HUB.first_key.hex(), "asked": [[one.origin.hex(), two.origin.hex()] for one, two in pairs]}
     lines = text.splitlines()
+    tag = relays[0].hex()
     found = [
-        good("two-readers", "", "access", **about, text=_node_note(text)),
+        good("two-readers-and-a-relay", "`asked` are pairs: a reader, and the node that it asks.", "access",
+             **about, text=_node_note(text)),
+        good("no-relays", "Readers alone: nobody passes it on.", "access", **about, text=_node_note(over)),
         good("nobody", "An empty list allows nobody.", "access", **about, text=_node_note(nobody)),
-    ]
+    ]  # fmt: skip
     for name, code, changed in (
-        ("access-list-unsorted", "access", [*lines[:4], lines[5], lines[4]]),
-        ("access-list-with-a-reader-twice", "access", [*lines, lines[5]]),
+        ("access-list-unsorted", "access", [*lines[:4], lines[5], lines[4], lines[6]]),
+        ("access-list-with-a-reader-twice", "access", [*lines[:6], lines[5], lines[6]]),
+        ("access-list-with-a-relay-twice", "access", [*lines, lines[6]]),
+        ("access-list-with-a-relay-before-its-readers", "access", [*lines[:4], lines[6], *lines[4:6]]),
+        ("access-list-with-an-unknown-line", "access", [*lines, f"writer {tag}"]),
         ("access-list-without-a-serial", "access", [*lines[:3], *lines[4:]]),
         ("access-list-with-a-serial-of-007", "access", [*lines[:3], "serial 007", *lines[4:]]),
         ("access-list-with-another-title", "access", ["knowing-access/v2", *lines[1:]]),
-        ("access-list-with-upper-case-hex", "not-canonical-hex", [*lines[:5], "reader " + lines[5][7:].upper()]),
+        ("access-list-with-upper-case-hex", "not-canonical-hex", [*lines[:6], "relay " + tag.upper()]),
         ("access-list-of-another-spelling-of-a-url", "not-canonical-url",
          [*lines[:2], "repository https://github.com/acme/ledger", *lines[3:]]),
-        ("access-list-with-too-many-readers", "access", [*lines[:4], *(f"reader {n:064x}" for n in range(801))]),
+        ("access-list-with-too-many-nodes", "access",
+         [*lines[:4], *(f"reader {n:064x}" for n in range(800)), f"relay {tag}"]),
     ):  # fmt: skip
         found.append(bad(name, code, "access", **about, text=_node_note("\n".join(changed) + "\n")))
     found.append(bad("access-list-signed-by-another", "unsigned", "access", **about, text=_node_note(text, "shop")))
@@ -323,6 +337,9 @@ def transport() -> dict[str, Any]:
     frame = bytes.fromhex("28b52ffd20") + bytes([len(data)]) + (len(data) << 3 | 1).to_bytes(3, "little") + data
     unsized = bytes.fromhex("28b52ffd0000") + (len(data) << 3 | 1).to_bytes(3, "little") + data
     about = {"media_type": MEDIA_TYPE}
+    lists = bytes.fromhex("dd0003d090")  # an array of 250,000 empty ones, which are two blocks of one repeated byte
+    many = bytes.fromhex("28b52ffda0") + (5 + 250_000).to_bytes(4, "little") + (5 << 3).to_bytes(3, "little") + lists
+    many += (131_072 << 3 | 2).to_bytes(3, "little") + b"\x90" + (118_928 << 3 | 3).to_bytes(3, "little") + b"\x90"
     zstd = {"media_type": MEDIA_TYPE + "+zstd"}
     return document(
         "transport",
@@ -341,6 +358,9 @@ def transport() -> dict[str, Any]:
             bad("message-cut-off", "not-msgpack", "body", **about, body=data[:-1].hex()),
             bad("message-with-more-behind-it", "not-msgpack", "body", **about, body=(data + b"\0").hex()),
             bad("map-with-a-number-for-a-key", "not-msgpack", "body", **about, body=msgpack.packb({1: 2}).hex()),
+            bad("250001-lists", "too-large", "body", **zstd, body=many.hex()),
+            bad("extension-type", "not-msgpack", "body", **about, body="d40100"),
+            bad("time-as-an-extension-type", "not-msgpack", "body", **about, body="d6ff00000000"),
             bad("text-that-is-not-utf8", "not-msgpack", "body", **about, body="a1ff"),
         ],
     )

@@ -6,17 +6,15 @@ A vector has a `kind`, which says how it is read, what is read (`body`, the hex 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
 from unittest.mock import patch
 
 import msgpack
-from knowing_protocol import tlog
 from knowing_protocol.access import parse_access
-from knowing_protocol.encoding import canonical_json
 from knowing_protocol.errors import KnowingError, MalformedError
+from knowing_protocol.evidence import check_evidence
 from knowing_protocol.hashing import NodeId, node_hash
 from knowing_protocol.history import node_name
 from knowing_protocol.note import check_note, parse_note
@@ -28,7 +26,6 @@ from knowingd import keys
 from knowingd.federation import Federation
 from knowingd.sync.client import PeerClient
 from knowingd.sync.invites import parse_invite
-from knowingd.sync.logs import key_chain, signed_state
 from knowingd.sync.signatures import verify
 from knowingd.sync.wire import decode
 
@@ -106,7 +103,8 @@ def _access(vector: dict[str, Any]) -> Any:
         "repository": found.repository,
         "serial": found.serial,
         "readers": [one.hex() for one in found.readers],
-        "allows": {one: found.allows(bytes.fromhex(one)) for one in vector["asked"]},
+        "relays": [one.hex() for one in found.relays],
+        "allows": [found.allows(bytes.fromhex(reader), bytes.fromhex(relay)) for reader, relay in vector["asked"]],
     }
 
 
@@ -169,36 +167,10 @@ def _invitation(vector: dict[str, Any]) -> Any:
     }
 
 
-def shows_dishonesty(text: str, first_key: bytes, notes: list[str]) -> str:
-    """What a document of evidence shows (its kind), or an empty text: the procedure of the specification."""
-    found = json.loads(text)
-    if found["format"] != "knowing-evidence/v1" or canonical_json(found).decode() != text:
-        return ""
-    chain = key_chain(first_key, notes, keys.verify)
-    if chain.origin.hex() != found["origin"] or len(found["notes"]) != 2:
-        return ""
-    try:
-        before, after = (signed_state(note, chain, keys.verify) for note in found["notes"])
-    except KnowingError:
-        return ""
-    if before.epoch != after.epoch:
-        return ""
-    if found["kind"] == "rollback":
-        return "rollback" if after.size < before.size and after.time > before.time else ""
-    if "index" not in found:
-        return "fork" if after.size == before.size and after.root != before.root else ""
-    leaves = [bytes.fromhex(one) for one in found["leaves"]]
-    paths = [[bytes.fromhex(one) for one in path] for path in found["paths"]]
-    try:
-        for state, leaf, path in zip((before, after), leaves, paths, strict=True):
-            tlog.check_inclusion(leaf, found["index"], state.size, path, state.root)
-    except KnowingError:
-        return ""
-    return "fork" if leaves[0] != leaves[1] else ""
-
-
 def _evidence(vector: dict[str, Any]) -> Any:
-    return shows_dishonesty(vector["text"], bytes.fromhex(vector["first_key"]), vector["key_notes"])
+    found = check_evidence(vector["text"].encode(), keys.verify)
+    states = [[one.size, one.root.hex(), one.time] for one in (found.before, found.after)]
+    return {"kind": found.kind, "origin": found.before.origin.hex(), "epoch": found.before.epoch, "states": states}
 
 
 READERS: dict[str, Callable[[dict[str, Any]], Any]] = {

@@ -13,19 +13,21 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from knowing_protocol.access import Access, access_text, reader_tag
+from knowing_protocol.access import Access, access_text, reader_tag, relay_tag
+from knowing_protocol.ed25519 import verify
 from knowing_protocol.encoding import canonical_json
 from knowing_protocol.errors import KnowingError
-from knowing_protocol.history import checkpoint_of, log_name
-from knowing_protocol.note import checkpoint_text, sign_note
+from knowing_protocol.evidence import check_evidence
+from knowing_protocol.keys import NewEpoch, epoch_text
+from knowing_protocol.note import sign_note
 from wire import HUB, document, packed
-from wire_judge import body_of, fresh, shows_dishonesty
+from wire_judge import body_of, fresh
+from wire_notes import forked, node_note, revoked, rotated, signed_at
 from wire_world import (
     LEDGER,
     NONCE,
     READER,
     SECRET,
-    WIDE,
     Exchange,
     Hub,
     Origin,
@@ -33,7 +35,6 @@ from wire_world import (
     Result,
     history,
     ledger,
-    wide,
 )
 from world import START, seed
 
@@ -65,6 +66,27 @@ class Talks:
         )
         self._record("descent", "The base is not known any more.", ["first-transfer"], "at 5, nothing older")
         self._record("access-list", "The receiver may relay now.", ["first-transfer", "delta"], "at 5, relayed")
+        self.hubs["at 5, relayed"].let_relay(relay=False)
+        self._record(
+            "relay-is-over",
+            "It may no longer: it is told once more, since it sees the repository.",
+            ["first-transfer", "delta", "access-list"],
+            "at 5, relayed",
+        )
+        self._play_good("new-epoch", "A log that begins anew, as its node announced.", ["first-transfer"], self._epoch())
+
+    def _epoch(self) -> Talk:
+        """A roster that has nothing but a log of a new epoch."""
+        found = copy.deepcopy(self.good["delta"][2])[:1]
+        ended = NewEpoch(HUB.origin, 1, 2, history().log.root(2))
+        found[0].answer.update(repos=[], logs=[new_epoch([], [node_note(epoch_text(ended), "hub")])])
+        return found
+
+    def _play_good(self, name: str, about: str, before: list[str], talk: Talk) -> None:
+        as_expected, result = self.play(before, talk)
+        assert as_expected, (name, result)
+        assert not result.code, (name, result)
+        self.good[name] = (about, before, talk, result)
 
     def receiver(self, before: Iterable[str]) -> Receiver:
         """A node to which these conversations have happened."""
@@ -152,24 +174,15 @@ def _only_ledger(talk: Sequence[Exchange]) -> Talk:
     return found
 
 
-def forked() -> Origin:
-    """Another history of the same node, from its second entry on."""
-    made = Origin("hub")
-    made.take(LEDGER, ledger(later=False), "1" * 40)
-    made.take(WIDE, wide(later=True), "6" * 40)
-    made.take(WIDE, wide(later=False), "7" * 40)
-    made.take(WIDE, wide(later=True), "8" * 40)
-    made.take(WIDE, wide(later=False), "9" * 40)
-    return made
-
-
-def _signed_later(node: Origin, size: int) -> str:
-    checkpoint = checkpoint_of(node.origin, 0, size, node.log.root(size), START + 9999)
-    return sign_note(checkpoint_text(checkpoint), [SigningKey(log_name(node.origin, 0), seed("hub"))])
-
-
 def _leaves(node: Origin, start: int, end: int) -> bytes:
     return b"".join(one.leaf for one in node.headers[start:end])
+
+
+def new_epoch(keys: list[str], epochs: list[str], key: str = "hub") -> list[Any]:
+    """The log of the hub's second epoch, with one entry, as it stands in a roster."""
+    new = Origin("hub", 1)
+    new.take(LEDGER, ledger(later=False), "1" * 40)
+    return [HUB.first_key, keys, epochs, 1, new.note(1, key), 0, _leaves(new, 0, 1)]
 
 
 class _Changed:
@@ -185,6 +198,10 @@ class _Changed:
         after, later = ["first-transfer"], ["first-transfer", "delta"]
         for name, code, talk in self._logs():
             yield name, code, after, talk
+        for name, code, alter in self._rosters():
+            talk = copy.deepcopy(self.delta)[:1]
+            alter(talk[0].answer["repos"][0])
+            yield name, code, after, talk
         for name, code, change in self._pulls():
             yield name, code, after, self._with(self.delta, 1, change)
         for name, code, place, change in self._descents():
@@ -194,6 +211,8 @@ class _Changed:
         for name, code, note in self._lists():
             talk = copy.deepcopy(self.listed)[:1]
             talk[0].answer["access"] = [note]
+            if name.endswith("revoked-key"):
+                talk[0].answer["logs"][0][1] = [rotated(0, 5), revoked(0, 5, "hub, later")]
             yield name, code, later, talk
 
     @staticmethod
@@ -221,7 +240,7 @@ class _Changed:
             "log-fork",
             self._log((0, _leaves(other, 0, 5)), note=other.note(5), leaves=_leaves(other, 2, 5)),
         )
-        yield "shorter-log-signed-later", "log-fork", self._log(note=_signed_later(honest, 1), leaves=b"")
+        yield "shorter-log-signed-later", "log-fork", self._log(note=signed_at(honest, 1, START + 9999), leaves=b"")
         yield "old-checkpoint", "behind", self._log(note=honest.note(1), leaves=b"")
         yield "checkpoint-signed-by-another-key", "unsigned", self._log(note=honest.note(5, "shop"))
         yield "checkpoint-changed", "bad-signature", self._log(note=honest.note(5).replace("\n5\n", "\n6\n"))
@@ -232,10 +251,26 @@ class _Changed:
         yield "leaves-cut-off", "log", self._log(leaves=_leaves(honest, 2, 5)[:-1])
         yield "log-of-six-things", "log", self._six()
         yield "checkpoint-of-another-epoch-than-it-is-shown-for", "log", self._log(epoch=1)
-        new = Origin("hub", 1)
-        new.take(LEDGER, ledger(later=False), "1" * 40)
-        fields = {"epoch": 1, "note": new.note(1), "start": 0, "leaves": _leaves(new, 0, 1)}
-        yield "epoch-that-was-never-announced", "epoch-unannounced", self._log(**fields)
+        yield "epoch-of-a-log-as-a-fraction", "wrong-type", self._log(epoch=0.0)
+        yield "epoch-that-was-never-announced", "epoch-unannounced", self._epoch([])
+        other_end = NewEpoch(HUB.origin, 1, 2, other.log.root(2))
+        yield "epoch-after-another-end-of-the-last", "epoch-mismatch", self._epoch([node_note(epoch_text(other_end), "hub")])
+        ended = epoch_text(NewEpoch(HUB.origin, 1, 2, honest.log.root(2)))
+        yield "epoch-announced-by-another-key", "epoch-unannounced", self._epoch([node_note(ended, "shop")])
+        gone = [rotated(0, 2), revoked(0, 2, "hub, later")]
+        talk = self._epoch([node_note(ended, "hub")], gone, "hub, later")
+        yield "epoch-announced-by-a-revoked-key", "epoch-unannounced", talk
+
+    def _epoch(self, epochs: list[str], keys: list[str] | None = None, key: str = "hub") -> Talk:
+        found = copy.deepcopy(self.delta)[:1]
+        found[0].answer["logs"] = [new_epoch(keys or [], epochs, key)]
+        return found
+
+    def _rosters(self) -> Iterable[tuple[str, str, Callable[[Any], Any]]]:
+        yield "roster-of-a-log-that-is-not-there", "wrong-type", lambda row: row.__setitem__(2, 1)
+        yield "roster-with-a-truth-value", "wrong-type", lambda row: row.__setitem__(3, False)
+        yield "roster-with-an-index-beyond-2-to-the-53", "wrong-type", lambda row: row.__setitem__(4, 1 << 53)
+        yield "roster-with-an-empty-ref", "empty", lambda row: row.__setitem__(1, "")
 
     def _six(self) -> Talk:
         found = self._log()
@@ -272,6 +307,7 @@ class _Changed:
         yield "answer-too-few", "descent", 2, lambda answer: answer["answers"].pop()
         yield "nothing-answered", "descent", 2, lambda answer: answer.update(answers=[None] * len(answer["answers"]))
         yield "flags-of-another-length", "descent", 2, lambda answer: answer["answers"][1].__setitem__(0, b"\0\0\0")
+        yield "child-that-is-a-truth-value", "descent", 2, lambda answer: answer["answers"][0][0].__setitem__(0, True)
         yield "child-of-17", "descent", 2, lambda answer: answer["answers"][0][0].__setitem__(0, 17)
         yield "listed-but-not-there", "descent", 3, lambda answer: answer["answers"][0].__setitem__(0, b"\x01")
         yield "pack-of-a-descent-left-out", "unknown-node", 3, lambda answer: answer.update(packs=[None, None])
@@ -281,11 +317,17 @@ class _Changed:
         yield "piece-with-a-bad-prefix", "descent", 2, lambda answer: answer["pieces"][0].__setitem__(5, 1)
         yield "no-pieces-sent", "chunk", 3, lambda answer: answer["packs"].clear()
         yield "piece-that-consists-of-itself", "chunk", 3, self._itself
+        yield "piece-that-consists-of-others", "chunk", 3, self._others
+        yield "piece-that-consists-of-nothing", "chunk", 3, lambda answer: answer["packs"].__setitem__(0, [[]])
         yield "piece-changed", "root-mismatch", 3, self._piece_changed
         yield "piece-without-its-nodes", "unknown-node", 3, self._without_nodes
 
     def _itself(self, answer: Any) -> None:
         answer["packs"][0] = [[self.first[2].answer["pieces"][0]]]
+
+    def _others(self, answer: Any) -> None:
+        """Smaller, but not below the one that was asked for."""
+        answer["packs"][0] = [[[0, 2, "", 0, 4, 0, bytes(16)]]]
 
     @staticmethod
     def _piece_changed(answer: Any) -> None:
@@ -297,14 +339,15 @@ class _Changed:
         answer["packs"][0][1][1] = [[], [], b""]
 
     def _lists(self) -> Iterable[tuple[str, str, Any]]:
-        tag = reader_tag(HUB.origin, LEDGER, READER.origin)
-        text = access_text(Access(HUB.origin, LEDGER, 1, (tag,)))
+        tags = (reader_tag(HUB.origin, LEDGER, READER.origin),), (relay_tag(HUB.origin, LEDGER, READER.origin),)
+        text = access_text(Access(HUB.origin, LEDGER, 1, *tags))
         name = f"knowing/{HUB.origin.hex()}"
         yield "access-list-that-its-origin-did-not-sign", "access", sign_note(text, [SigningKey(name, seed("shop"))])
-        stranger = Access(READER.origin, LEDGER, 1, (tag,))
+        stranger = Access(READER.origin, LEDGER, 1, *tags)
         signer = SigningKey(f"knowing/{READER.origin.hex()}", seed("reader"))
         yield "access-list-of-a-node-that-is-not-known", "access", sign_note(access_text(stranger), [signer])
         yield "access-list-that-is-no-text", "access", 1
+        yield "access-list-by-a-revoked-key", "access", node_note(text, "hub")
 
 
 def refused(talks: Talks) -> dict[str, Any]:
@@ -313,43 +356,29 @@ def refused(talks: Talks) -> dict[str, Any]:
     for name, code, before, talk in _Changed(talks).rows():
         _, result = talks.play(before, talk)
         assert result.code == code, (name, result)
-        vector = {"name": name, "kind": "conversation", "before": before, "refused": code}
+        vector: dict[str, Any] = {"name": name, "kind": "conversation", "before": before, "refused": code}
+        assert [check_evidence(one.encode(), verify).kind for one in result.evidence] == [
+            kind for one, kind in EVIDENT.items() if one == name
+        ]
+        if result.evidence:
+            vector["evidence"] = result.evidence[0]
         rows = [exchange(one) for one in talk]
         for row in rows[:-1]:  # the same as in the good ones
             del row["request"]["json"], row["answer"]["json"]
         found.append(vector | {"exchanges": rows})
     return document(
         "refused-answers",
-        "Conversations whose last answers have a defect. What was there before stays as it was.",
+        "Conversations whose last answers have a defect. What was there before stays as it was; `evidence` is kept.",
         found,
     )
 
 
-def evidence(talks: Talks) -> dict[str, Any]:
-    """What is kept of logs that contradict themselves."""
-    rows = {name: (before, talk) for name, _, before, talk in _Changed(talks).rows()}
-    about = {"kind": "evidence", "first_key": HUB.first_key.hex(), "key_notes": list[str]()}
-    found = []
-    for name, kind in (
-        ("another-root-for-one-size", "fork"),
-        ("log-that-became-another", "fork"),
-        ("shorter-log-signed-later", "rollback"),
-    ):
-        (text,) = talks.play(*rows[name])[1].evidence
-        assert shows_dishonesty(text, HUB.first_key, []) == kind
-        found.append({"name": name, **about, "text": text, "expect": kind})
-    honest, other = history(), forked()
-    for name, kind, notes in (
-        ("two-sizes-of-one-log", "fork", [honest.note(2), honest.note(5)]),
-        ("older-note-shown-later", "rollback", [honest.note(5), honest.note(2)]),
-        ("the-same-note-twice", "fork", [honest.note(2), honest.note(2)]),
-        ("note-of-another-node", "fork", [honest.note(2), other.note(2, "shop")]),
-    ):
-        body = {"format": "knowing-evidence/v1", "kind": kind, "origin": HUB.origin.hex(), "notes": notes}
-        text = canonical_json(body).decode()
-        assert not shows_dishonesty(text, HUB.first_key, []), name
-        found.append({"name": name, **about, "text": text, "expect": ""})
-    return document("evidence", "Documents of evidence; `expect` is what they show, or nothing.", found)
+EVIDENT: Final = {
+    "another-root-for-one-size": "fork",
+    "log-that-became-another": "fork",
+    "shorter-log-signed-later": "rollback",
+}
+"""Conversations after which there is evidence, by its kind."""
 
 
 # Deltas
@@ -439,6 +468,9 @@ def _requests() -> Iterable[tuple[str, str, dict[str, Any]]]:
     yield "pull-with-a-truth-value", "pull", {**PLACE, "base": None, "descend": False}
     yield "pull-with-a-base-of-two-things", "pull", {**PLACE, "base": [0, 0], "descend": 0}
     yield "pieces-of-a-head-that-moved", "pieces", {**PLACE, "entry": [0, 0]}
+    yield "leaves-from-2-to-the-53", "log", {"origin": HUB.origin, "epoch": 0, "start": 1 << 53}
+    yield "leaves-of-a-negative-epoch", "log", {"origin": HUB.origin, "epoch": -1, "start": 0}
+    yield "pull-with-a-base-of-fractions", "pull", {**PLACE, "base": [0.0, 0.0, known[2]], "descend": 0}
     yield "entry-that-is-negative", "pieces", {**PLACE, "entry": [0, -1]}
     yield "piece-of-six-things", "piece", {**entry, "pieces": [[0, 0, "", 0, 0, 0]]}
     yield "descent-with-a-short-nonce", "descend", {**entry, "nonce": b"n", "asks": []}
@@ -479,6 +511,6 @@ def documents() -> list[dict[str, Any]]:
     with tempfile.TemporaryDirectory() as directory:
         talks = Talks(Path(directory))
         try:
-            return [conversations(talks), refused(talks), deltas(talks), evidence(talks), requests(talks)]
+            return [conversations(talks), refused(talks), deltas(talks), requests(talks), published(talks)]
         finally:
             talks.close()

@@ -19,7 +19,8 @@ from knowing_protocol.errors import KnowingError
 from knowing_protocol.graph import Graph, coverage_counts
 from knowing_protocol.hashing import content_hash, node_hash
 from knowing_protocol.history import DEFAULT_REF, Header, node_name
-from knowing_protocol.note import sign_note
+from knowing_protocol.note import Note as SignedNote
+from knowing_protocol.note import sign_note, signature_by
 from knowing_protocol.records import Declaration, Facts, File, LocalType, Records, Site
 from knowing_protocol.vocabulary import Coverage
 from world import EXTRACTOR, START, Builder, Node, seed
@@ -228,11 +229,15 @@ class Hub:
         urls = sorted({one.repository for one in signer.headers[:size]})
         rows = [RosterRow(n, url, DEFAULT_REF, self.origin, None, None, "", True, 0) for n, url in enumerate(urls)]
         self.asking = PeerRow(1, READER.origin, "reader", None, READER.first_key, None, ACCEPTED, "", 0, None)
-        granted = [Grant(1, url, relay and url == LEDGER) for url in (LEDGER, WIDE)]
-        self.nodes, self.peers, self.origins = _Nodes(signer, size, rows), _Peers(self.asking, granted), _Origins()
+        self.nodes, self.peers, self.origins = _Nodes(signer, size, rows), _Peers(self.asking, []), _Origins()
+        self.let_relay(relay=relay)
         self.stores: dict[str, GraphStore] = {}
         for row in rows:
             self._fill(directory, row, [one for one in signer.headers[:size] if one.repository == row.url], pruned)
+
+    def let_relay(self, *, relay: bool) -> None:
+        """Let the reader pass on one of the two repositories that it sees, or no longer."""
+        self.peers.granted = [Grant(1, url, relay and url == LEDGER) for url in (LEDGER, WIDE)]
 
     def _fill(self, directory: Path, row: RosterRow, headers: Sequence[Header], pruned: bool) -> None:
         store = self.stores[row.url] = RepositoryStore(directory / f"{row.id}.db", row.url, row.ref, self.origin)
@@ -254,6 +259,10 @@ class Hub:
     def sign_node(self, text: str) -> str:
         """A note that speaks for the node."""
         return sign_note(text, [SigningKey(node_name(self.origin), seed("hub"))])
+
+    def signed_by_us(self, note: SignedNote) -> bool:
+        """Whether the node's key has signed a note."""
+        return signature_by(note, node_name(self.origin), self.first_key) is not None
 
     def answer(self, name: str, request: Any) -> Any:
         """What is answered to a request, as it arrives."""

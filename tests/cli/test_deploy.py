@@ -41,7 +41,7 @@ def commands(text: str) -> list[list[str]]:
             words.pop(0)
         for place, word in enumerate(words):
             name = word.rpartition("/")[2]
-            if name in ("knowing", "knowingd") and (place == 0 or "/" in word):
+            if name in ("knowing", "knowingd") and ((place == 0 and word == name) or "/bin/" in word):
                 found.append([*(["serve"] if name == "knowingd" else []), *words[place + 1 :]])
                 break
     return found

@@ -95,8 +95,11 @@ def test_an_unknown_command_exits_2(files: Path, command: str) -> None:
 def test_demo_verifies_three_bundles_and_refuses_two_forgeries(files: Path) -> None:
     done = run(files, "demo", "--json", "-o", "kept")
     assert done.returncode == 0, done.stderr
-    verdicts = [step["verdict"] for step in json.loads(done.stdout)["steps"]]
-    assert verdicts == ["verified"] * 3 + ["rejected"] * 2
+    found = json.loads(done.stdout)
+    assert [step["verdict"] for step in found["steps"]] == ["verified"] * 3 + ["rejected"] * 2
+    if found["packages"]:  # there are none without a network
+        assert [one["mode"] for one in found["sync"]] == ["full"] * 3 + ["delta"]
+        assert found["sync"][-1]["round_trips"] == 1
     kept = run(files, "verify", "kept/callers.json", "--trust", "kept/trust.json")
     assert kept.returncode == 0
 

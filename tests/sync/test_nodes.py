@@ -208,7 +208,7 @@ def test_an_access_list_does_not_name_its_readers(machine: Make) -> None:
     kept = bob.federation.origins.access(alice.federation.origin, shop)
     assert kept is not None
     access = parse_access(parse_note(kept.note).text)
-    assert access.allows(bob.federation.origin)
+    assert access.allows(bob.federation.origin, bob.federation.origin)
     assert bob.federation.origin.hex() not in kept.note
 
 

@@ -1,0 +1,56 @@
+"""What the demo starts, it ends, however it ends itself."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from knowingd.cli.demo_run import knowing, serving
+from knowingd.errors import KnowingError
+
+
+def _where(home: Path) -> str | None:
+    found: str | None = json.loads(knowing(home, "status", "--json", say=False))["serving"]
+    return found
+
+
+def test_a_node_serves_for_as_long_as_the_block_lasts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    home = tmp_path / "alice"
+    with serving(home, say=True):
+        url = _where(home)
+        assert url is not None
+    assert f"at {url}\n" in capsys.readouterr().out
+    assert _where(home) is None
+
+
+def test_it_ends_when_the_block_fails(tmp_path: Path) -> None:
+    home = tmp_path / "alice"
+    with pytest.raises(KnowingError, match="knowing callers failed: error: no symbol is called 'nothing'"):  # noqa: SIM117
+        with serving(home, say=False):
+            knowing(home, "callers", "nothing", say=False)
+    assert _where(home) is None
+
+
+def test_it_ends_when_the_demo_is_told_to_end(tmp_path: Path) -> None:
+    home = tmp_path / "alice"
+    code = (
+        "import os, signal, sys, time; from pathlib import Path; from knowingd.cli.demo_run import serving\n"
+        "with serving(Path(sys.argv[1]), say=False): os.kill(os.getpid(), signal.SIGTERM); time.sleep(60)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code, str(home)], check=False, timeout=60)
+    assert done.returncode == 128 + signal.SIGTERM
+    assert _where(home) is None
+
+
+def test_a_node_that_does_not_start_says_why(tmp_path: Path) -> None:
+    home = tmp_path / "alice"
+    home.mkdir()
+    (home / "knowing.toml").write_text("[nonsense]\n")
+    with pytest.raises(KnowingError, match=r"there is no section \[nonsense\]"):  # noqa: SIM117
+        with serving(home, say=False):
+            pass
