@@ -46,6 +46,10 @@ COMMANDS = {
     "token": ("knowingd.cli.tokens:token", "Tokens for people, scripts and CI runners: create, list, revoke."),
     "evidence": ("knowingd.cli.peers:evidence", "Proof that a node signed two histories."),
     "key": ("knowingd.cli.keys:key", "The node's keys: show, rotate, revoke, import."),
+    "prove": ("knowingd.cli.prove:prove", "Prove that a symbol uses another, in a file that verifies offline."),
+    "prove-absent": ("knowingd.cli.prove:prove_absent", "Prove that a symbol does not, or that nobody does."),
+    "prove-callers": ("knowingd.cli.prove:prove_callers", "Prove who uses a symbol: the complete list."),
+    "trust": ("knowingd.cli.prove:trust", "Whose signatures count: export, add, list."),
     "verify": ("knowingd.cli.verify:command", "Check a proof bundle offline."),
     "demo": ("knowingd.cli.demo:command", "Two nodes, real packages: index, ask, sync; proofs, and forgeries refused."),
 }

@@ -163,12 +163,12 @@ class Maps:
                 )
                 self._values[code] = set_digest(leaf_hash(Level.INBOUND_SET, relation, digest), 1)
             else:
-                content = self._relations(edge_type, target, sources)
+                content = self.relations_to(edge_type, target, sources)
                 self._values[code] = set_value(Level.INBOUND_SET, content)
         asked = self._values if codes is None else codes
         return {code: value for code in asked if (value := self._values.get(code)) is not None}
 
-    def _relations(self, edge_type: int, target: int, sources: Collection[int]) -> Items:
+    def relations_to(self, edge_type: int, target: int, sources: Collection[int]) -> Items:
         """The relations of sources (each with a provenance) to one target."""
         nodes = self.session.load_nodes([target, *(one >> PROVENANCE_BITS for one in sources)])
         key, name = nodes[target].hash, EDGE_TYPES[edge_type]
@@ -529,7 +529,7 @@ class Maps:
         sources = sorted(now.union(one for one in before if one >> PROVENANCE_BITS not in changed))
         if not sources:
             return None
-        return self._inbound_row(code, self._relations(edge_type, target, sources), sources)
+        return self._inbound_row(code, self.relations_to(edge_type, target, sources), sources)
 
     def _changed_large(self, edge_type: int, target: int, changed: set[int]) -> InboundRow | None:
         tree = self.caches.tree(self.layer, "inbound-set", edge_type, target)
@@ -537,20 +537,7 @@ class Maps:
         nodes = self.session.load_nodes([*changed, target])
         name, key = EDGE_TYPES[edge_type], nodes[target].hash
 
-        def relations_of(ids: Collection[int] | None, _: Within) -> Entries:
-            observed = [
-                source << PROVENANCE_BITS | provenance
-                for source in {one >> PROVENANCE_BITS for one in ids or ()}
-                for provenance in self.session.provenances(source, edge_type, target)
-                if LAYER_OF_PROVENANCE[provenance] == self.layer
-            ]
-            found = self._relations(edge_type, target, observed)
-            rows = self.session.load_nodes({one >> PROVENANCE_BITS for one in observed})
-            places = [
-                (relation_hash(rows[one >> PROVENANCE_BITS].hash, key, name), one) for one in large_members(observed)
-            ]
-            return Entries(places, found)
-
+        relations_of = self.inbound_content(edge_type, target)
         slots = [
             (slot_of(relation_hash(nodes[source].hash, key, name)), source << PROVENANCE_BITS) for source in changed
         ]
@@ -560,6 +547,26 @@ class Maps:
             return None
         value = self._values[code_of(edge_type, target)] = set_digest(made.root, made.size)
         return InboundRow(target, edge_type, value, None)
+
+    def inbound_content(self, edge_type: int, target: int) -> Content:
+        """The content of a large inbound set, by its members: each source once, with its provenance if it has one."""
+        name, key = EDGE_TYPES[edge_type], self.session.node(target).hash
+
+        def relations_of(ids: Collection[int] | None, _: Within) -> Entries:
+            observed = [
+                source << PROVENANCE_BITS | provenance
+                for source in {one >> PROVENANCE_BITS for one in ids or ()}
+                for provenance in self.session.provenances(source, edge_type, target)
+                if LAYER_OF_PROVENANCE[provenance] == self.layer
+            ]
+            found = self.relations_to(edge_type, target, observed)
+            rows = self.session.load_nodes({one >> PROVENANCE_BITS for one in observed})
+            places = [
+                (relation_hash(rows[one >> PROVENANCE_BITS].hash, key, name), one) for one in large_members(observed)
+            ]
+            return Entries(places, found)
+
+        return relations_of
 
     def _update_names(self, touched: Touched) -> None:
         """Every target whose inbound set or names changed may stand elsewhere in `names`, or for another value."""

@@ -14,11 +14,12 @@ from knowing_protocol.critbit import KEY_BITS, Inner, Leaf, Loader, MerkleMap, N
 from knowing_protocol.graph import MAP_LEVELS, Level, edge_type_key
 
 from knowingd.errors import StoreError
-from knowingd.snapshot.maps import LARGE_BRANCH, Maps, ends_of
+from knowingd.snapshot.maps import Maps, ends_of
 from knowingd.snapshot.trees import Content, anywhere
 from knowingd.store.caches import split_roots
 from knowingd.store.codes import EDGE_TYPES
 from knowingd.store.interface import GraphSession
+from knowingd.store.packing import unpack_ids
 from knowingd.store.rows import BLOCK_BITS, SLOT_BITS, TreeRow, slot_of
 
 _DAMAGED: Final = "a kept root does not fit what it is of"
@@ -80,16 +81,18 @@ class StoredMaps:
             self._branches[key] = found
         return found
 
-    def needs_tree(self, package: int, edge_type: int) -> bool:
-        """Whether a branch is so large that reading it should begin with keeping its roots."""
-        if self.maps.caches.tree(self.layer, "branch", edge_type, package) is not None:
-            return False
-        count = 0
-        for edge in self.session.edges_of_package(package):
-            count += edge.type == edge_type
-            if count > LARGE_BRANCH:
-                return True
-        return False
+    def inbound_set(self, edge_type: int, target: int) -> tuple[MerkleMap, int] | None:
+        """The relations of a type to a target, and how many they are."""
+        row = self.maps.caches.inbound_of(self.layer, edge_type, target)
+        if row is None:
+            return None
+        if row.sources is not None:
+            content = self.maps.relations_to(edge_type, target, unpack_ids(row.sources))
+            return MerkleMap.of(Level.INBOUND_SET, content), len(content)
+        tree = self.maps.caches.tree(self.layer, "inbound-set", edge_type, target)
+        if tree is None:
+            raise StoreError(_DAMAGED, hint="run `knowing fsck --repair`")
+        return stored_map(self.maps, tree, Level.INBOUND_SET, self.maps.inbound_content(edge_type, target)), tree.size
 
     def ids(self, name: str, keys: Iterable[bytes]) -> set[int]:
         """The ids of what stands under some keys of a named map."""
@@ -145,7 +148,9 @@ def _loader(maps: Maps, row: TreeRow, level: int, content: Content, block_bits: 
         present = {_key(number << inside | place, row.bits): root for place, root in enumerate(roots) if root}
         if len(present) > 1 and digest not in present.values():
             return _opened(build_top(level, present), digest)
-        place = next(place for place, root in enumerate(roots) if root == digest)
+        if digest not in roots:
+            raise StoreError(_DAMAGED, hint="run `knowing fsck --repair`")
+        place = roots.index(digest)
         bucket = number << inside | place
         shift = SLOT_BITS - row.bits
         entries = content(members[place], lambda key: slot_of(key) >> shift == bucket)

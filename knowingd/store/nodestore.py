@@ -81,6 +81,19 @@ class LogHashes:
         return found
 
 
+class LogReader:
+    """The same for whoever has no transaction at hand."""
+
+    def __init__(self, database: Database, epoch: int) -> None:
+        self._database = database
+        self._epoch = epoch
+
+    def read(self, level: int, index: int) -> bytes:
+        """The hash of a complete subtree."""
+        with self._database.read() as connection:
+            return LogHashes(connection, self._epoch).read(level, index)
+
+
 class NodeStore:
     """What a node has, what it signed, whom it knows."""
 
@@ -234,6 +247,10 @@ class NodeStore:
                 (epoch, start, end),
             )
             return [one for (one,) in rows]
+
+    def log_reader(self) -> LogReader:
+        """The hashes of the log that is written now, for proofs."""
+        return LogReader(self.database, self.epoch)
 
     def inclusion(self, index: int, size: int) -> list[bytes]:
         """The path that shows a header in the log of a size."""

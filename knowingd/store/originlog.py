@@ -61,6 +61,11 @@ class OriginLog:
             )
             return [one for (one,) in rows]
 
+    def read(self, level: int, index: int) -> bytes:
+        """The hash of a complete subtree: the kernel's `HashReader`."""
+        with self._database.read() as connection:
+            return _Hashes(connection, *self._log).read(level, index)
+
     def inclusion(self, index: int, size: int) -> list[bytes]:
         """The path from a leaf to the root of a size."""
         with self._database.read() as connection:

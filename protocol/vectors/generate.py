@@ -14,6 +14,7 @@ from typing import Any
 
 import kernel
 import wire
+import wire_notes
 import wire_talks
 from knowing_protocol.trust import parse_trust
 from knowing_protocol.verify import verify_bundle
@@ -52,7 +53,7 @@ def files() -> dict[str, str]:
         about = make.__doc__ or make.__name__.replace("_", " ").capitalize() + "."
         expect = {"verdict": "rejected", "code": code}
         found[f"forgeries/{name}.json"] = vector(name, about, case, expect)
-    for body in (*wire.documents(), *wire_talks.documents()):
+    for body in (*wire.documents(), wire_notes.evidence(), *wire_talks.documents()):
         found[f"wire/{body['name']}.json"] = json.dumps(body, indent=1, ensure_ascii=False) + "\n"
     return found
 

@@ -62,7 +62,9 @@ def where(one: Origin, size: int, other: Origin, other_size: int, index: int) ->
     }
 
 
-def _shown(kind: str, notes: tuple[str, str], place: Mapping[str, Any] | None = None, keys: list[str] | None = None) -> str:
+def _shown(
+    kind: str, notes: tuple[str, str], place: Mapping[str, Any] | None = None, keys: list[str] | None = None
+) -> str:
     return evidence_document(kind, HUB.first_key, keys or [], notes, place or {})
 
 
@@ -106,8 +108,12 @@ def _untrue() -> Iterable[tuple[str, str, str]]:
     yield "evidence-with-a-key-that-is-none", "bad-key", _changed(fork, first_key="02" + "00" * 31)
     late = _shown(FORK, (honest.note(2), other.note(5)), place, [rotated(0, 2)])
     yield "evidence-by-a-rotated-key-out-of-range", "key-range", late
-    early = signed_at(other, 1, START, "hub, later")
-    yield "evidence-by-a-key-before-its-range", "key-range", _shown(FORK, (honest.note(1), early), None, [rotated(0, 2)])
+    early = (honest.note(1), signed_at(other, 1, START, "hub, later"))
+    yield (
+        "evidence-by-a-key-before-its-range",
+        "key-range",
+        _shown(FORK, early, keys=[rotated(0, 2)]),
+    )
     void = _shown(FORK, notes, place, [revoked(0, 2, "hub")])
     yield "evidence-by-a-revoked-key-out-of-range", "key-range", void
     yield "evidence-with-a-key-note-of-another", "key-rotation", _changed(fork, key_notes=[
@@ -125,8 +131,10 @@ def _untrue() -> Iterable[tuple[str, str, str]]:
     yield "fork-with-its-paths-swapped", "log-inclusion", moved(paths=place["paths"][::-1])
     yield "fork-with-a-leaf-that-is-in-no-log", "log-inclusion", moved(leaves=[place["leaves"][0], "00" * 32])
     yield "fork-with-one-leaf", "evidence", moved(leaves=place["leaves"][:1])
-    yield "rollback-whose-later-log-is-longer", "evidence", _changed(
-        rollback, notes=[honest.note(2), signed_at(honest, 5, START + 9999)]
+    yield (
+        "rollback-whose-later-log-is-longer",
+        "evidence",
+        _changed(rollback, notes=[honest.note(2), signed_at(honest, 5, START + 9999)]),
     )
     yield "rollback-of-one-size", "evidence", _changed(rollback, notes=[honest.note(2), other.note(2)])
     yield "older-note-shown-later", "evidence", _changed(rollback, notes=[honest.note(5), honest.note(2)])
@@ -134,7 +142,11 @@ def _untrue() -> Iterable[tuple[str, str, str]]:
     yield "rollback-in-the-same-second", "evidence", _changed(rollback, notes=[honest.note(5), same_time])
     again = Origin("hub", 1)
     again.take(LEDGER, ledger(later=True), "1" * 40)
-    yield "evidence-of-two-epochs", "evidence", _changed(rollback, notes=[honest.note(2), signed_at(again, 1, START + 9999)])
+    yield (
+        "evidence-of-two-epochs",
+        "evidence",
+        _changed(rollback, notes=[honest.note(2), signed_at(again, 1, START + 9999)]),
+    )
     # its form
     yield "evidence-of-one-note", "evidence", _changed(fork, notes=[honest.note(2)])
     yield "evidence-of-three-notes", "too-long", _changed(fork, notes=[honest.note(2)] * 3)
@@ -142,9 +154,11 @@ def _untrue() -> Iterable[tuple[str, str, str]]:
     yield "evidence-of-version-2", "unknown-value", _changed(fork, format="knowing-evidence/v2")
     yield "evidence-with-a-place-and-no-paths", "missing-field", _changed(fork, index=1, leaves=place["leaves"])
     yield "evidence-with-an-unknown-field", "unknown-field", _changed(fork, note="")
-    yield "evidence-without-a-first-key", "missing-field", canonical_json(
-        {key: value for key, value in json.loads(fork).items() if key != "first_key"}
-    ).decode()
+    yield (
+        "evidence-without-a-first-key",
+        "missing-field",
+        canonical_json({key: value for key, value in json.loads(fork).items() if key != "first_key"}).decode(),
+    )
     yield "evidence-that-is-no-json", "not-json", fork[:-1]
 
 
@@ -152,4 +166,6 @@ def evidence() -> dict[str, Any]:
     """Documents of evidence, checked with nothing but themselves."""
     found = [good(name, about, "evidence", text=text) for name, about, text in _true()]
     found += [bad(name, code, "evidence", text=text) for name, code, text in _untrue()]
-    return document("evidence", "Documents of evidence: what those show that show something, and why others do not.", found)
+    return document(
+        "evidence", "Documents of evidence: what those show that show something, and why others do not.", found
+    )

@@ -7,6 +7,7 @@ one with one answer changed.
 from __future__ import annotations
 
 import copy
+import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Sequence
@@ -23,6 +24,7 @@ from knowing_protocol.note import sign_note
 from wire import HUB, document, packed
 from wire_judge import body_of, fresh
 from wire_notes import forked, node_note, revoked, rotated, signed_at
+from wire_publish import published
 from wire_world import (
     LEDGER,
     NONCE,
@@ -73,7 +75,9 @@ class Talks:
             ["first-transfer", "delta", "access-list"],
             "at 5, relayed",
         )
-        self._play_good("new-epoch", "A log that begins anew, as its node announced.", ["first-transfer"], self._epoch())
+        self._play_good(
+            "new-epoch", "A log that begins anew, as its node announced.", ["first-transfer"], self._epoch()
+        )
 
     def _epoch(self) -> Talk:
         """A roster that has nothing but a log of a new epoch."""
@@ -87,6 +91,11 @@ class Talks:
         assert as_expected, (name, result)
         assert not result.code, (name, result)
         self.good[name] = (about, before, talk, result)
+
+    @property
+    def ledger_delta(self) -> Any:
+        """The delta between the two states of the first repository."""
+        return next(one.answer["body"] for one in self.good["delta"][2] if one.request.get("repo") == LEDGER)
 
     def receiver(self, before: Iterable[str]) -> Receiver:
         """A node to which these conversations have happened."""
@@ -254,7 +263,11 @@ class _Changed:
         yield "epoch-of-a-log-as-a-fraction", "wrong-type", self._log(epoch=0.0)
         yield "epoch-that-was-never-announced", "epoch-unannounced", self._epoch([])
         other_end = NewEpoch(HUB.origin, 1, 2, other.log.root(2))
-        yield "epoch-after-another-end-of-the-last", "epoch-mismatch", self._epoch([node_note(epoch_text(other_end), "hub")])
+        yield (
+            "epoch-after-another-end-of-the-last",
+            "epoch-mismatch",
+            self._epoch([node_note(epoch_text(other_end), "hub")]),
+        )
         ended = epoch_text(NewEpoch(HUB.origin, 1, 2, honest.log.root(2)))
         yield "epoch-announced-by-another-key", "epoch-unannounced", self._epoch([node_note(ended, "shop")])
         gone = [rotated(0, 2), revoked(0, 2, "hub, later")]
@@ -410,7 +423,7 @@ DELTA_DEFECTS: Final[tuple[tuple[str, str, Callable[[Any], Any]], ...]] = (
 
 def deltas(talks: Talks) -> dict[str, Any]:
     """What changed since a known base."""
-    honest = next(one.answer["body"] for one in talks.good["delta"][2] if one.request.get("repo") == LEDGER)
+    honest = talks.ledger_delta
     about: dict[str, Any] = {"kind": "delta", "repository": LEDGER, "before": ["first-transfer"], "header": 3}
     header = history().headers[3]
     assert header.source is not None
@@ -508,9 +521,11 @@ def requests(talks: Talks) -> dict[str, Any]:
 
 def documents() -> list[dict[str, Any]]:
     """All files of conversations and requests."""
-    with tempfile.TemporaryDirectory() as directory:
+    memory = Path("/dev/shm")  # nothing here need survive, and every commit waits for a disk
+    with tempfile.TemporaryDirectory(dir=memory if os.access(memory, os.W_OK) else None) as directory:
         talks = Talks(Path(directory))
         try:
-            return [conversations(talks), refused(talks), deltas(talks), requests(talks), published(talks)]
+            made = published(fresh(talks.directory, "published"), talks.ledger_delta)
+            return [conversations(talks), refused(talks), deltas(talks), requests(talks), made]
         finally:
             talks.close()

@@ -5,18 +5,20 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from knowing_protocol import access, bundle, mapproof, pack, rice, statement, walk
+from knowing_protocol import access, bundle, evidence, mapproof, pack, rice, statement, walk
 from knowing_protocol.graph import MAP_LEVELS, Level
 from knowing_protocol.vocabulary import Coverage, EdgeType, NodeKind, Provenance
 
-from knowingd.sync import chunks, descent, following, invites, serving, signatures, spaces, wire
+from knowingd.http import app, events
+from knowingd.sync import chunks, descent, fetching, following, invites, serving, signatures, spaces, wire
 
 ROOT = Path(__file__).parents[2]
 SPEC = (ROOT / "protocol" / "SPEC.md").read_text()
 KERNEL = ROOT / "protocol" / "knowing_protocol"
 SYNC = SPEC.split("\n## 25. ")[1].split("\n## 39. ")[0]
 MODULES = """
-chunks client delta descent fetching following invites logs pulling replica serving signatures spaces visible wire
+chunks client delta descent fetching following invites logs publishing pulling replica serving signatures spaces tokens
+visible wire
 """
 
 
@@ -78,6 +80,15 @@ def test_the_specification_lists_every_reason_code_of_sync() -> None:
     assert {code for code in codes if f"`{code}`" not in SPEC} == set()
 
 
+def test_the_specification_names_every_endpoint_of_the_wire() -> None:
+    text = (ROOT / "knowingd" / "http" / "app.py").read_text()
+    (served,) = re.findall(r"for name in \(([^)]*)\):\n *app.router.add_post", text)
+    paths = {f"/v1/{name}" for name in re.findall(r'"([a-z]+)"', served)}
+    paths |= set(re.findall(r'router\.add_(?:get|post)\("(/v1/[a-z]+)"', text))
+    assert len(paths) > 10
+    assert {path for path in paths if path not in SYNC} == set()
+
+
 def test_the_specification_has_the_numbers_of_what_travels() -> None:
     row = next(line for line in SYNC.splitlines() if line.startswith("| provenances |"))
     assert re.findall(r"`([a-z0-9_]+)` ([0-9])", row) == [(one.value, str(n)) for n, one in enumerate(Provenance)]
@@ -98,7 +109,7 @@ def test_the_specification_has_the_numbers_of_what_travels() -> None:
 def test_the_specification_states_the_limits_of_sync() -> None:
     text = re.sub(r"(?<=\d)[ ,](?=\d{3}\b)", "", SYNC)
     for limit in (
-        access.MAX_READERS,
+        access.MAX_NODES,
         chunks.MAX_CHUNK,
         descent.FEW,
         descent.MANY,
@@ -109,16 +120,23 @@ def test_the_specification_states_the_limits_of_sync() -> None:
         pack.MAX_FACTS,
         pack.MAX_TEXT,
         rice.MAX_PARAMETER - 1,
+        evidence.MAX_EVIDENCE_BYTES,
+        events.MAX_STREAMS,
+        fetching.MAX_PIECES,
+        app.MAX_INTRODUCTION,
+        serving.MAX_DELTA,
         serving.MAX_LEAVES,
         serving.MAX_LOGS,
         serving.MAX_PIECES,
         signatures.WINDOW,
         wire.MAX_BODY,
+        wire.MAX_LISTS,
+        wire.MAX_QUESTION,
         wire.MAX_SENT,
     ):
         spellings = {str(limit), f"{limit >> 10} KiB", f"{limit >> 20} MiB"}
         assert any(re.search(rf"\b{one}\b", text) for one in spellings), limit
-    for name in (wire.MEDIA_TYPE, wire.COMPRESSED, access.ACCESS, "knowing-hello/v1", "knowing-evidence/v1"):
+    for name in (wire.MEDIA_TYPE, wire.COMPRESSED, access.ACCESS, "knowing-hello/v1", evidence.EVIDENCE):
         assert name in SYNC
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import wire_judge
+import wire_publish
 import wire_talks
 from wire_world import Receiver
 
@@ -22,7 +23,11 @@ access-list-unsorted access-list-signed-by-another downgrade wrong-recipient clo
 body-changed path-changed field-twice frame-without-its-size unpacks-to-more-than-the-limit ask-with-a-bad-prefix
 pull-of-what-is-not-granted pull-of-what-does-not-exist pieces-of-a-head-that-moved another-root-for-one-size
 log-that-became-another shorter-log-signed-later header-changed delta-that-withdraws-too-little nothing-answered
-piece-changed invitation-cut-off invitation-mistyped
+piece-changed invitation-cut-off invitation-mistyped access-list-by-a-revoked-key epoch-announced-by-a-revoked-key
+epoch-after-another-end-of-the-last piece-that-consists-of-others 250001-lists extension-type leaves-from-2-to-the-53
+evidence-signed-by-another-key evidence-of-one-root fork-of-two-sizes-without-a-place fork-with-the-same-leaf
+rollback-whose-later-log-is-longer evidence-of-a-foreign-origin evidence-by-a-rotated-key-out-of-range
+publish-on-a-stale-base publish-another-root publish-to-another-repository
 """
 
 
@@ -39,7 +44,7 @@ def vectors(*kinds: str) -> list[Any]:
 
 
 def test_every_named_defect_has_a_vector() -> None:
-    kinds = ("conversation", "request", "delta", *wire_judge.READERS)
+    kinds = ("conversation", "request", "delta", "publish", *wire_judge.READERS)
     bad = {one.values[0]["name"] for one in vectors(*kinds) if "refused" in one.values[0]}
     assert {*DEFECTS.split()} <= bad
 
@@ -82,6 +87,7 @@ def test_answers_with_a_defect_change_nothing(vector: dict[str, Any], talks: wir
     _, result = receiver.replay(wire_talks.exchanges_of(vector))
     receiver.close()
     assert (result.code, result.roots) == (vector["refused"], before)
+    assert result.evidence == ([vector["evidence"]] if "evidence" in vector else [])
 
 
 @pytest.mark.parametrize("vector", vectors("delta"))
@@ -94,6 +100,14 @@ def test_requests_are_answered_with_these_bytes_or_refused(vector: dict[str, Any
     endpoint = vector["endpoint"].removeprefix("/v1/")
     found = wire_talks.answered(talks.hubs["at 5"], endpoint, wire_judge.body_of(vector))
     assert found == {name: vector[name] for name in ("answer", "refused") if name in vector}
+
+
+def test_publish_requests_lead_to_the_stated_roots_or_are_refused(tmp_path: Path) -> None:
+    found = {one.values[0]["name"]: one.values[0] for one in vectors("publish")}
+    hubs = wire_publish.Hubs(tmp_path)
+    for vector in found.values():
+        expected = {name: vector[name] for name in ("expect", "refused") if name in vector}
+        assert hubs.judged(vector, found) == expected, vector["name"]
 
 
 def test_what_is_not_granted_answers_like_what_does_not_exist(talks: wire_talks.Talks) -> None:

@@ -1,0 +1,254 @@
+"""Makes bundles from what this node has: its own repositories and replicas, under the logs of their origins."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from knowing_protocol.claims import CALLERS, NO_RELATION, RELATION, Answer, Question, decide
+from knowing_protocol.critbit import MerkleMap
+from knowing_protocol.errors import RejectedError
+from knowing_protocol.graph import Level
+from knowing_protocol.hashing import NodeId
+from knowing_protocol.history import DEFAULT_REF, Header, header_from_json, roster_key
+from knowing_protocol.note import parse_checkpoint, parse_note
+from knowing_protocol.paths import parse_path
+from knowing_protocol.prover import LogView, Subject, make_bundle
+from knowing_protocol.section import EMPTY_GRAPH_ROOT
+from knowing_protocol.statement import AT_COMMITS, AT_HEAD, AllOf
+from knowing_protocol.trust import Pin, TrustedNode
+from knowing_protocol.urls import matches
+from knowing_protocol.vocabulary import NodeKind
+from knowing_protocol.walk import walk
+
+from knowingd.errors import KnowingError, NotFoundError, UsageError
+from knowingd.federation import Federation
+from knowingd.node import one_origin
+from knowingd.prove.graphs import LayerGraph, ProvableGraph
+from knowingd.query.answers import one_symbol
+from knowingd.query.scope import Repository, Scope
+from knowingd.resolve.sessions import MovedError
+from knowingd.store.codes import EDGE_TYPE_CODES, OVERLAY
+from knowingd.store.nodestore import RosterRow
+from knowingd.store.originlog import OriginLog
+
+
+class HasCallersError(KnowingError):
+    """What should be absent is there."""
+
+    code = "callers-found"
+
+    def __init__(self, symbol: NodeId, answer: Answer) -> None:
+        super().__init__(
+            f"{symbol.name} has {len(answer.callers)} caller{'s' * (len(answer.callers) != 1)} in scope",
+            hint="`knowing callers` shows them with their places",
+        )
+        self.answer = answer
+
+
+class Made(NamedTuple):
+    """A bundle, and what it is about."""
+
+    bundle: dict[str, Any]
+    question: Question
+    repositories: int
+
+
+class _State(NamedTuple):
+    log: LogView
+    has_head: bool
+
+
+class Proofs:
+    """What this node can prove."""
+
+    def __init__(self, federation: Federation) -> None:
+        self.federation = federation
+        self.node = federation.node
+
+    # Claims
+
+    def relation(self, source: str, target: str, edge_type: str, pattern: str | None = None) -> Made:
+        """That a symbol uses another one."""
+
+        def ask(scope: Scope) -> Made:
+            first, second = one_symbol(source, scope), one_symbol(target, scope)
+            question = _relation_question(scope, first, second, edge_type)
+            needed = [one for one in scope.repositories if one.url in (first.repo, second.repo)]
+            try:
+                return self._make(question, needed)
+            except RejectedError:
+                return self._make(question, self._chosen(scope, pattern))  # a third repository has a say in it
+
+        return self.node.ask(ask)
+
+    def no_relation(self, source: str, target: str, edge_type: str, pattern: str | None = None) -> Made:
+        """That a symbol does not use another one."""
+
+        def ask(scope: Scope) -> Made:
+            first, second = one_symbol(source, scope), one_symbol(target, scope)
+            chosen = self._chosen(scope, pattern, second.repo)
+            if first.repo not in {one.url for one in chosen}:
+                raise UsageError(f"{first.repo} is not in the scope", hint="choose a --repo that matches it")
+            question = Question(NO_RELATION, second, (edge_type,), first)
+            return self._make(question, chosen)
+
+        return self.node.ask(ask)
+
+    def callers(
+        self,
+        symbol: str,
+        types: Sequence[str],
+        pattern: str | None = None,
+        *,
+        absent: bool = False,
+        complete: bool = False,
+    ) -> Made:
+        """Everybody who uses a symbol, provably all of them; with `absent`, that nobody does.
+
+        With `complete` the statement also says that these are all repositories of this node.
+        """
+
+        def ask(scope: Scope) -> Made:
+            found = one_symbol(symbol, scope)
+            chosen = self._chosen(scope, pattern, found.repo)
+            question = Question(CALLERS, found, tuple(types))
+            if absent:
+                answer = decide(question, [one.graph for one in chosen])
+                if answer.callers:
+                    raise HasCallersError(found, answer)
+            all_of = None
+            if complete:
+                chosen = [one for one in chosen if self._rows[one.url].origin == self.federation.origin]
+                all_of = AllOf(self.federation.origin, self.federation.nodes.epoch, DEFAULT_REF, pattern or "*")
+            return self._make(question, chosen, all_of)
+
+        return self.node.ask(ask)
+
+    def _chosen(self, scope: Scope, pattern: str | None, home: str = "") -> list[Repository]:
+        """The repositories of a statement; that of the symbol is one of them: it says what the symbol is called."""
+        found = [
+            one
+            for one in scope.repositories
+            if pattern is None or one.url == home or matches(pattern, one.url) or matches(f"*/{pattern}", one.url)
+        ]
+        if not found:
+            raise NotFoundError(
+                "no repository is in scope" if pattern is None else f"no repository matches {pattern!r}",
+                hint="`knowing list` shows what there is",
+            )
+        return found
+
+    # From a question to a bundle
+
+    @property
+    def _rows(self) -> dict[str, RosterRow]:
+        rows = one_origin([row for row in self.federation.nodes.roster() if row.ref == DEFAULT_REF])
+        return {row.url: row for row in rows}
+
+    def _make(self, question: Question, repositories: Sequence[Repository], all_of: AllOf | None = None) -> Made:
+        rows = self._rows
+        states: dict[tuple[bytes, int], _State] = {}
+        subjects = []
+        for one in repositories:
+            row = rows[one.url]
+            place = (row.origin, one.snapshot.epoch)
+            if place not in states:
+                states[place] = self._state(*place)
+            subjects.append(_subject(states[place].log, self._header(row, one), one))
+        at_head = all(state.has_head for state in states.values())
+        if all_of is not None and not at_head:
+            raise UsageError("only the repositories of this node itself are provably all of them")
+        bundle = make_bundle(question, subjects, at=AT_HEAD if at_head else AT_COMMITS, all_of=all_of)
+        return Made(bundle, question, len(subjects))
+
+    def _header(self, row: RosterRow, one: Repository) -> Header:
+        index = one.snapshot.log_index
+        assert index is not None  # a scope has finished snapshots only
+        if row.origin == self.federation.origin:
+            if one.snapshot.epoch != self.federation.nodes.epoch:
+                raise UsageError(f"{row.url} is of an epoch that has ended", hint="`knowing index` takes a snapshot")
+            return self.federation.nodes.header(index)
+        entry = self.federation.origins.entry(row.origin, one.snapshot.epoch, index)
+        if entry is None:
+            raise NotFoundError(f"the header of {row.url} is not here", hint="`knowing sync` fetches it")
+        return header_from_json(json.loads(entry.header), "the header")
+
+    def _state(self, origin: bytes, epoch: int) -> _State:
+        if origin == self.federation.origin:
+            return _State(self._own_log(), has_head=True)
+        pin = self.federation.origins.pin(origin, epoch)
+        first = self.federation.origins.first_key(origin)
+        if pin is None or first is None:
+            raise NotFoundError(f"the log of {origin.hex()[:16]} is not here", hint="`knowing sync` fetches it")
+        log = OriginLog(self.federation.nodes.database, origin, epoch)
+        notes = self.federation.origins.key_notes(origin)
+        head = _NO_HEADER
+        view = LogView(origin, epoch, pin.size, pin.note, first, log, head, MerkleMap(Level.ROSTER), key_notes=notes)
+        return _State(view, has_head=False)
+
+    def _own_log(self) -> LogView:
+        """The newest state of this node's own log, with its roster."""
+        nodes = self.federation.nodes
+        note = nodes.checkpoint()
+        if not note:
+            raise NotFoundError("this node has signed nothing yet", hint="`knowing index` takes a snapshot")
+        size = parse_checkpoint(parse_note(note).text).size
+        rows = [(url, ref, digest) for (url, ref), (_, digest) in nodes.heads().items()]
+        roster = MerkleMap.of(Level.ROSTER, {roster_key(url, ref): digest for url, ref, digest in rows})
+        head = nodes.header(size - 1)
+        if roster.root != head.roster:
+            raise MovedError(next(iter(self.federation.nodes.roster())))  # somebody appended between two looks
+        return LogView(
+            self.federation.origin,
+            nodes.epoch,
+            size,
+            note,
+            self.federation.first_key,
+            nodes.log_reader(),
+            head,
+            roster,
+            rows,
+            nodes.key_notes(),
+        )
+
+    def trusted(self, name: str, patterns: Sequence[str]) -> TrustedNode:
+        """The node as a trust file names it."""
+        nodes = self.federation.nodes
+        size, root = nodes.log_state()
+        pins = (Pin(nodes.epoch, size, root),) if size else ()
+        urls = tuple(patterns) or tuple(
+            sorted({row.url for row in nodes.roster() if row.origin == self.federation.origin})
+        )
+        return TrustedNode(name, self.federation.first_key, ("index", "roster"), urls, tuple(nodes.key_notes()), pins)
+
+
+def _subject(log: LogView, header: Header, one: Repository) -> Subject:
+    assert header.source is not None
+    assert header.overlay is not None
+    overlay = None
+    if header.overlay != EMPTY_GRAPH_ROOT:
+        overlay = ProvableGraph(LayerGraph(one.url, one.graph.reading, OVERLAY), header.overlay)
+    return Subject(log, header, ProvableGraph(one.graph, header.source), overlay)
+
+
+def _relation_question(scope: Scope, source: NodeId, target: NodeId, edge_type: str) -> Question:
+    """The relation as it stands in the graph: to the symbol itself, or to a name that leads to it."""
+    graph = scope.repository(source.repo).graph
+    if graph.relation(source, target, edge_type):
+        return Question(RELATION, target, (edge_type,), source)
+    number = graph.id_of(source)
+    with graph.reading() as session:
+        edges = [edge for edge in session.edges_from(number or 0) if edge.type == EDGE_TYPE_CODES[edge_type]]
+        names = [node.name for node in session.identities({edge.target for edge in edges}).values()
+                 if node.kind == NodeKind.EXTERNAL and not node.name.startswith("unresolved://")]  # fmt: skip
+    for name in sorted(names):
+        if target in walk(parse_path(name), scope.graphs).definitions:
+            return Question(RELATION, target, (edge_type,), source, name)
+    raise NotFoundError(
+        f"no {edge_type} from {source.name} to {target.name} was seen", hint="`knowing callees` shows what there is"
+    )
+
+
+_NO_HEADER = Header(0, "", "", "", 0, "", None, None, None, 0, 0, {}, bytes(32), 0, "", bytes(32))

@@ -1,0 +1,1 @@
+"""Proofs out of stored graphs: bundles that verify without this program."""
