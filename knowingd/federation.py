@@ -23,7 +23,7 @@ from knowingd.node import Node
 from knowingd.settings import Settings, read_settings
 from knowingd.snapshot.fsck import repair_repository
 from knowingd.snapshot.snapshots import Told, take
-from knowingd.store.addresses import node_url
+from knowingd.store.addresses import node_url, repository_pattern
 from knowingd.store.interface import GraphStore
 from knowingd.store.locks import DEFAULT_WAIT, exclusive
 from knowingd.store.nodestore import NodeStore, RosterRow
@@ -47,6 +47,7 @@ SERVING: Final = "serving"
 """The setting that says where a running `knowing serve` of this home can be reached."""
 INVITED_FOR: Final = 7 * 86400
 HELLO: Final = "knowing-hello/v1"
+WAITING: Final = "waits to be accepted there"
 PROTOCOLS: Final = (1,)
 _LONGEST_WAIT: Final = 600
 MAX_ATTEMPTS: Final = 30
@@ -76,6 +77,8 @@ class Synced(NamedTuple):
     peer: PeerRow
     outcomes: list[Outcome]
     error: KnowingError | None
+    gone: tuple[str, ...] = ()
+    """Repositories of the peer that are here and that it no longer offers."""
 
 
 class Federation:
@@ -206,14 +209,17 @@ class Federation:
     def apply_grants(self, settings: Settings) -> None:
         """Give the grants that the settings file names, and end those that it named before and no longer does."""
         wanted = set()
+        before = {tuple(one) for one in json.loads(self.nodes.setting(FILE_GRANTS, "[]"))}
+        by_hand = {(one.peer, one.pattern) for one in self.peers.grants()} - before
         for one in settings.grants:
             try:
                 peer = self.peers.find(one.peer)
             except KnowingError:
                 continue  # not a peer yet; looked at again when the file or the peers change
+            if (peer.id, repository_pattern(one.pattern)) in by_hand:
+                continue  # it was there before the file spoke of it, and stays when the file no longer does
             made = self.peers.grant(peer.id, one.pattern, relay=one.relay)
             wanted.add((peer.id, made.pattern))
-        before = {tuple(one) for one in json.loads(self.nodes.setting(FILE_GRANTS, "[]"))}
         for peer_id, pattern in before - wanted:
             self.peers.revoke(peer_id, pattern)
         if wanted != before:
@@ -281,6 +287,7 @@ class Federation:
         url = invite.url if invite is not None else node_url(address)
         client = PeerClient(url, invite.origin if invite is not None else b"", None, invite.tls if invite else None)
         try:
+            waiting = False
             chain = self.meet(client, invite.origin if invite is not None else None)
             if chain.origin == self.origin:
                 raise UsageError("that is this node itself", code="self")
@@ -289,11 +296,13 @@ class Federation:
             if invite is not None:
                 client.call("join", {**about, "code": invite.code})
             else:
-                client.call("knock", about)
+                answer = client.call("knock", about)
+                waiting = not isinstance(answer, dict) or answer.get("state") != ACCEPTED
         finally:
             client.close()
+        note = WAITING if waiting else ""
         row = self.peers.add_peer(
-            chain.keys[0], int(time.time()), name=name, url=url, fingerprint=invite.tls if invite else None
+            chain.keys[0], int(time.time()), name=name, url=url, fingerprint=invite.tls if invite else None, note=note
         )
         self.origins.add_origin(chain.keys[0])
         return row
@@ -343,9 +352,8 @@ class Federation:
                 puller = Puller(self, peer, client.call, client.meter, keys.verify, progress, others)
                 pulled = puller.sync(pattern, state.view)
             except PeerError as error:
-                if error.code != "unknown-key":
+                if error.code != "unknown-key" or not self._show_keys(client):
                     raise
-                self._show_keys(client)
                 pulled = puller.sync(pattern, state.view)
             finally:
                 for one in (client, *helpers):
@@ -368,7 +376,7 @@ class Federation:
             )
         )
         self.peers.seen(peer.id, int(time.time()))
-        return Synced(peer, pulled.outcomes, None)
+        return Synced(peer, pulled.outcomes, None, tuple(pulled.gone))
 
     def repair(self, row: RosterRow) -> str:
         """Make a damaged replica whole from a peer that has it; the peer's name."""
@@ -405,21 +413,24 @@ class Federation:
             raise NotAllowedError(f"{url} is indexed on this node itself", hint="`knowing remove` it there first")
         now = int(time.time())
         row = before or self.nodes.register(url, REF(ref, "the ref"), self.origin, path=None, local=True, now=now)
-        try:
-            with self.writing(row), self.graph(row) as store:
-                with store.read() as session:
-                    head = session.last_snapshot(finished=True)
-                    here = None if head is None else [head.epoch, head.log_index, head.source_root]
-                    if here != base:
-                        raise MovedError("another runner was faster", hint="take its state and try again")
-                    changes = read_delta(session, delta)
-                header = take(
-                    store, self.nodes, self.node.origin, changes, stated, now, expected=(source, overlay)
-                )  # fmt: skip
-        except KnowingError:
-            if before is None:
-                self.nodes.unregister(row, now)
-            raise
+        with self.writing(row):
+            try:
+                with self.graph(row) as store:
+                    with store.read() as session:
+                        head = session.last_snapshot(finished=True)
+                        here = None if head is None else [head.epoch, head.log_index, head.source_root]
+                        if here != base:
+                            raise MovedError("another runner was faster", hint="take its state and try again")
+                        changes = read_delta(session, delta)
+                    header = take(
+                        store, self.nodes, self.node.origin, changes, stated, now, expected=(source, overlay)
+                    )  # fmt: skip
+            except KnowingError:
+                if before is None and self.nodes.head(url, ref) is None:  # nobody else published it meanwhile
+                    self.nodes.unregister(row, now)
+                raise
+            # Again, since another first publication that failed meanwhile may have taken it off the roster.
+            self.nodes.register(url, ref, self.origin, path=None, local=True, now=now)
         return {"index": None if header is None else header.index}
 
     def publish(self, client: PeerClient, row: RosterRow, progress: Progress = quiet) -> Published:
@@ -474,9 +485,13 @@ class Federation:
         places = {(one.url, one.ref, one.origin): one for one in self.nodes.roster()}
         return places.get((row.url, row.ref, hub.origin)) if pulled.outcomes else None
 
-    def _show_keys(self, client: PeerClient) -> None:
-        """Tell a peer of the keys that this node has by now."""
-        client.call("keys", {"first_key": self.first_key, "key_notes": self.nodes.key_notes()})
+    def _show_keys(self, client: PeerClient) -> bool:
+        """Tell a peer of the keys that this node has by now; whether it wanted to know."""
+        try:
+            client.call("keys", {"first_key": self.first_key, "key_notes": self.nodes.key_notes()})
+        except PeerError:
+            return False
+        return True
 
     def syncable(self) -> list[PeerRow]:
         """The peers that can be asked."""

@@ -536,6 +536,7 @@ class Node:
                 "nodes": one.nodes,
                 "edges": one.edges,
                 "time": one.timestamp,
+                "submitter": one.submitter,
                 "roots": json.loads(one.map_roots)["0"],
             }
             for one in reversed(rows)

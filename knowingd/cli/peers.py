@@ -8,11 +8,12 @@ from typing import Any
 
 import click
 from knowing_protocol.render import visible
+from knowing_protocol.urls import matches
 
 from knowingd.cli import common_options
 from knowingd.cli.node import emit, opened, table, when
 from knowingd.errors import UsageError
-from knowingd.federation import Federation, Synced
+from knowingd.federation import WAITING, Federation, Synced
 from knowingd.store.peerstore import ACCEPTED, PENDING
 
 
@@ -46,12 +47,13 @@ def add(*, address: str, name: str, home: str | None, as_json: bool, quiet: bool
     with opened(home) as node:
         federation = Federation(node)
         row = federation.add_peer(address.strip(), name=name)
+        waiting = row.note == WAITING
         found = federation.peer_status(row)
     if as_json:
         emit(found)
     elif not quiet:
         click.echo(f"added {row.name} ({row.origin.hex()[:16]}) at {row.url}")
-        if address.startswith("knowing-invite"):
+        if not waiting:
             click.echo("`knowing sync` pulls what it offers; `knowing serve` does so in the background")
         else:
             click.echo(
@@ -84,7 +86,7 @@ def _list(home: str | None, state: str, *, as_json: bool) -> None:
     if not found:
         click.echo("nobody waits" if state == PENDING else "no peers yet")
         return
-    rows = [("peer", "node", "address", "may see", "last sync", "")]
+    rows = [("peer", "node", "address", "may see", "synced from", "last seen", "")]
     for one in found:
         grants = ", ".join(f"{grant['pattern']}{' (relay)' if grant['relay'] else ''}" for grant in one["grants"])
         rows.append(
@@ -94,6 +96,7 @@ def _list(home: str | None, state: str, *, as_json: bool) -> None:
                 visible(one["url"] or "-"),
                 visible(grants or "-"),
                 when(one["last_sync"]),
+                when(one["last_seen"]),
                 visible(one["last_error"][:80]),
             )
         )
@@ -133,7 +136,7 @@ def grant(
         federation = Federation(node)
         row = federation.peers.find(who)
         made = federation.peers.grant(row.id, pattern, relay=relay)
-        urls = sorted({one.url for one in node.store.roster() if federation.peers.granted(row.id, one.url)})
+        urls = sorted({one.url for one in node.store.roster() if matches(made.pattern, one.url)})
         found = federation.peer_status(row)
     if as_json:
         emit(found)
@@ -159,7 +162,7 @@ def revoke(*, who: str, pattern: str | None, home: str | None, as_json: bool, qu
     elif not quiet:
         click.echo(f"{row.name} no longer sees {', '.join(one.pattern for one in ended)}")
         if kept:
-            click.echo(f"it keeps what it pulled so far of {', '.join(kept)}: that cannot be taken back")
+            click.echo(f"whatever it pulled so far of {', '.join(kept)} stays with it: that cannot be taken back")
 
 
 @peer.command("remove")
@@ -240,6 +243,7 @@ def _synced_json(synced: Synced) -> dict[str, Any]:
     return {
         "peer": synced.peer.name,
         "error": synced.error.as_json()["error"] if synced.error else None,
+        "no_longer_offered": list(synced.gone),
         "repos": [
             {
                 "repo": one.repo,
@@ -276,6 +280,8 @@ def _print_synced(synced: Synced, *, quiet: bool) -> None:
                 f"{one.bytes_received:,} bytes in {one.round_trips} round trip{'s' * (one.round_trips != 1)}, "
                 f"{one.seconds:.1f} s"
             )
+    for url in synced.gone if not quiet else ():
+        click.echo(f"{name}: {visible(url)} is no longer offered; what is here stays until `knowing remove`")
     if not changed and not quiet:
         click.echo(f"{name}: nothing new")
 
@@ -322,12 +328,16 @@ def status(*, home: str | None, as_json: bool, **_common: object) -> int:
     """The node at a glance: where it serves, repositories, peers, evidence. Exit 1 if something needs attention."""
     with opened(home) as node:
         found = Federation(node).status()
-    trouble = bool(found["evidence"] or found["held"] or any(one["error"] for one in found["repos"]))
+    trouble = bool(
+        found["evidence"] or found["held"] or found["quarantine"] or any(one["error"] for one in found["repos"])
+    )
     if as_json:
         emit(found)
         return int(trouble)
     click.echo(f"node {found['node'][:16]} in {visible(found['home'])}")
     click.echo(f"serving at {found['serving']}" if found["serving"] else "not serving")
+    if found["tls_fingerprint"]:
+        click.echo(f"certificate {found['tls_fingerprint']}")
     if found["held"]:
         click.echo(f"signs nothing: {visible(found['held'])}")
     own = [one for one in found["repos"] if one["local"]]

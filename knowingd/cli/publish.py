@@ -68,8 +68,10 @@ def publish(
     from knowingd.sync.client import PeerClient
     from knowingd.sync.tls import parse_fingerprint
 
-    pin = parse_fingerprint(tls_fingerprint) if tls_fingerprint else None
-    client = PeerClient(node_url(hub), b"", None, pin, token=read_token(token_file))
+    address, _, inside = hub.partition("#")
+    fingerprint = tls_fingerprint or inside
+    pin = parse_fingerprint(fingerprint) if fingerprint else None
+    client = PeerClient(node_url(address), b"", None, pin, token=read_token(token_file))
     found = []
     try:
         with opened(home) as node:

@@ -36,7 +36,7 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 PEER_LIMITS: Final = Limits(per_second=50.0, burst=400.0, concurrent=16)
 MAX_INTRODUCTION: Final = 1 << 18
 """The most that somebody who is not known may say: its keys, and where it is."""
-STRANGER_LIMITS: Final = Limits(per_second=1.0, burst=20.0, concurrent=4)
+STRANGER_LIMITS: Final = Limits(per_second=5.0, burst=100.0, concurrent=8)  # behind a proxy, all are one
 
 log = structlog.get_logger("knowing.http")
 

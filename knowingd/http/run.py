@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import ipaddress
 import signal
+import socket
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -81,7 +82,9 @@ async def _run(federation: Federation, listening: Listening, now: int, told: Cal
             hint="another port, with --listen HOST:PORT",
         ) from error
     port = runner.addresses[0][1]
-    shown = f"[{listening.host}]" if ":" in listening.host else listening.host
+    # An invitation with "everywhere" in it would lead nowhere.
+    host = socket.getfqdn() if listening.host in ("0.0.0.0", "::") else listening.host  # noqa: S104
+    shown = f"[{host}]" if ":" in host else host
     url = listening.public_url or f"{'https' if files else 'http'}://{shown}:{port}"
     own = files is not None and listening.certificate is None
     pin = fingerprint(files.certificate).hex() if files is not None and own else ""

@@ -200,6 +200,12 @@ class PeerClient:
             ) from error
         except OSError as error:
             self.close()
+            if "CERTIFICATE_VERIFY_FAILED" in str(error):
+                raise PeerError(
+                    f"no authority vouches for the certificate of {self.url}",
+                    code="certificate",
+                    hint="its own certificate is known by its fingerprint: add the peer by an invitation, or give it",
+                ) from error
             raise PeerError(
                 f"{self.url} cannot be reached: {error.strerror or error}",
                 code="unreachable",

@@ -27,7 +27,7 @@ from knowing_protocol.pack import (
 )
 from knowing_protocol.records import Alias, Edge, Facts, File, Member, Records, facts_from_json
 from knowing_protocol.rice import decode_subset, encode_subset
-from knowing_protocol.vocabulary import Coverage
+from knowing_protocol.vocabulary import Coverage, NodeKind
 
 from knowingd.store.codes import EDGE_TYPE_CODES, EDGE_TYPES, LAYER_OF_PROVENANCE, LAYERS, PROVENANCES
 from knowingd.store.interface import GraphSession
@@ -222,6 +222,7 @@ def _read_graph(session: GraphSession, layer: int, value: Any) -> Changes:
     resolve = resolver(session)
     gone = unpack_withdrawn(value[1], resolve)
     added, site_edges = unpack_with_sites(session.repo, layer, value[0], resolve)
+    _refuse_phantom_sources(session, added)
     removed = Records(
         nodes=[identity(session, key) for key in gone.nodes],
         edges=_edges_at(session, layer, gone.branches),
@@ -232,6 +233,13 @@ def _read_graph(session: GraphSession, layer: int, value: Any) -> Changes:
         coverage=dict.fromkeys(gone.coverage, Coverage.FAILED),
     )
     return Changes(layer, added, removed, site_edges)
+
+
+def _refuse_phantom_sources(session: GraphSession, added: Records) -> None:
+    """No edge starts at a name from outside; of the nodes of a pack itself, reading it says so."""
+    ids = {number for key in {one.source for one in added.edges} if (number := session.node_id(key)) is not None}
+    if any(node.kind == NodeKind.EXTERNAL for node in session.identities(ids).values()):
+        raise MalformedError("an edge starts at a name from outside", code="pack")
 
 
 def identity(session: GraphSession, key: bytes) -> NodeId:

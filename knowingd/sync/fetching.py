@@ -60,9 +60,9 @@ class Fetch:
 
     def _add(self, pieces: Sequence[Piece]) -> None:
         """More pieces to have; those that an earlier run kept are here."""
-        self._total += len(pieces)
-        if self._total > MAX_PIECES:
+        if self._total + len(pieces) > MAX_PIECES:
             raise MalformedError("a transfer has too many pieces", code="chunk")
+        self._total += len(pieces)
         for piece in reversed(pieces):
             (self._done if _name(piece) in self._have else self._waiting).append(piece)
 
@@ -115,19 +115,23 @@ class Fetch:
             return batch
 
     def _put(self, source: Source, batch: Sequence[Piece], answered: Sequence[bytes | list[Piece]]) -> None:
-        for piece, found in zip(batch, answered, strict=False):
-            if isinstance(found, bytes):
-                self.staging.put(_name(piece), found, source.origin)
-        with self._changed:
+        taken = 0
+        try:
             for piece, found in zip(batch, answered, strict=False):
                 if isinstance(found, bytes):
-                    self._done.append(piece)
-                else:
-                    self._add(found)
-            self._waiting += batch[len(answered) :][::-1]
-            self._flying -= 1
-            self.progress(len(self._done), len(self._done) + len(self._waiting))
-            self._changed.notify_all()
+                    self.staging.put(_name(piece), found, source.origin)
+                with self._changed:
+                    if isinstance(found, bytes):
+                        self._done.append(piece)
+                    else:
+                        self._add(found)
+                taken += 1
+        finally:  # whatever went wrong, somebody may be waiting for what is not taken
+            with self._changed:
+                self._waiting += batch[taken:][::-1]
+                self._flying -= 1
+                self._changed.notify_all()
+        self.progress(len(self._done), len(self._done) + len(self._waiting))
 
 
 def ask_pieces(call: Call, about: dict[str, Any], pieces: Sequence[Piece]) -> list[bytes | list[Piece]]:

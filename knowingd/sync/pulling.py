@@ -104,6 +104,10 @@ class Pulled:
 
     outcomes: list[Outcome] = field(default_factory=list)
     view: bytes | None = None
+    gone: list[str] = field(default_factory=list)
+
+
+_AGAIN: Final = "it is tried again when the repository changes, or after `knowing sync --again`"
 
 
 def no_others() -> list[Source]:
@@ -150,6 +154,13 @@ class Puller:
             if one.origin == self.host.origin or (pattern and not _wanted(one.url, pattern)):
                 continue
             found.outcomes.append(self._outcome(one))
+        if not pattern:
+            offered = {(one.url, one.ref) for one in roster.offered if one.origin == self.peer.origin}
+            found.gone = sorted(
+                row.url
+                for row in self.host.nodes.roster()
+                if row.origin == self.peer.origin and (row.url, row.ref) not in offered
+            )
         if not pattern and all(outcome.error is None for outcome in found.outcomes):
             found.view = roster.view
         return found
@@ -188,8 +199,10 @@ class Puller:
             for attempt in range(MAX_MOVES):
                 try:
                     self._once(row, store, offered, outcome)
-                except PeerError as error:
+                except KnowingError as error:
                     if error.code != "moved":
+                        if _last(store) is None:  # what never arrived is not a repository of this node
+                            self.host.nodes.unregister(row, int(time.time()))
                         raise
                     time.sleep(0.02 * attempt)
                     offered = self._again(offered)
@@ -281,7 +294,7 @@ class Puller:
             raise PeerError(
                 f"what {self.peer.name} sends for {row.url} did not lead to the signed root before",
                 code="quarantined",
-                hint="it is tried again when the repository changes, or after `knowing sync --again`",
+                hint=_AGAIN,
             )
         return header
 
@@ -294,7 +307,7 @@ class Puller:
         except (MalformedError, RejectedError, InvalidNameError) as error:
             self._quarantine(header.source, error)
             raise PeerError(
-                f"{self.peer.name} sent what cannot be believed: {error.message}", code=error.code
+                f"{self.peer.name} sent what cannot be believed: {error.message}", code=error.code, hint=_AGAIN
             ) from error
         except PeerError as error:
             if error.code == "root-mismatch":
@@ -372,7 +385,7 @@ class Puller:
             except _UNBELIEVABLE:
                 senders = staging.peers()
                 staging.drop(staging.names())
-                if senders <= {me.origin}:
+                if len(sources) == 1 and senders <= {me.origin}:  # others may have cut pieces without sending any
                     raise
                 # One of several peers sent something else; whether it was this one, it has to show alone.
                 made = self._transfer(store, entry, Fetch(about, todo, staging, self._transferred(row)), [me])

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from knowing_protocol.errors import KnowingError
+from knowing_protocol.hashing import node_hash
 from knowing_protocol.pack import Withdrawn, pack_records, pack_withdrawn
-from knowing_protocol.records import Records
+from knowing_protocol.records import Edge, Records
 from wire import document, packed
 from wire_judge import body_of
 from wire_world import LEDGER, WIDE, carried, history
@@ -41,6 +42,16 @@ def _whole(index: int) -> list[Any]:
 
 def _nothing() -> list[Any]:
     return [[pack_records(Records()), pack_withdrawn(Withdrawn())] for _ in range(2)]
+
+
+def _phantom_edge() -> list[Any]:
+    """A name from outside that the hub has, calling something."""
+    nodes = history().states[0].source.nodes
+    phantom, function = (next(one for one in nodes if one.kind == kind) for kind in ("external", "function"))
+    edge = Edge(node_hash(*phantom), node_hash(*function), "calls", "ast_resolved")
+    made = _nothing()
+    made[0][0] = pack_records(Records(edges=[edge]))
+    return made
 
 
 class _Requests:
@@ -97,6 +108,7 @@ class _Requests:
         yield "publish-a-delta-of-one-graph", "delta", first, {**change, "delta": change["delta"][:1]}, TOKEN
         far: Any = copy.deepcopy(change["delta"])
         far[0][0][2] = [8, bytes(8)]
+        yield "publish-an-edge-that-starts-at-a-phantom", "pack", first, {**change, "delta": _phantom_edge()}, TOKEN
         yield "publish-a-node-that-is-not-there", "unknown-node", first, {**change, "delta": far}, TOKEN
 
 

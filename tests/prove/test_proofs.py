@@ -39,7 +39,7 @@ BETWEEN = {
     "between/__init__.py": "from lib import make as build\n",
 }
 APPLICATION = {
-    "app.py": "import hashlib\n\nimport between\nimport lib\n\n\ndef go():\n    lib.make().send()\n    between.build()\n"
+    "app.py": "import hashlib\nimport between\nimport lib\n\n\ndef go():\n    lib.make().send()\n    between.build()\n"
     "\n\ndef check(x):\n    return hashlib.md5(x)\n",
 }
 
