@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 from knowing_protocol.claims import CALLERS, NO_RELATION, RELATION, Answer, Question, decide
@@ -28,10 +31,17 @@ from knowingd.node import one_origin
 from knowingd.prove.graphs import LayerGraph, ProvableGraph
 from knowingd.query.answers import one_symbol
 from knowingd.query.scope import Repository, Scope
+from knowingd.resolve.graph import StoredGraph
 from knowingd.resolve.sessions import MovedError
+from knowingd.snapshot.past import go_back
+from knowingd.source import open_source
 from knowingd.store.codes import EDGE_TYPE_CODES, OVERLAY
 from knowingd.store.nodestore import RosterRow
 from knowingd.store.originlog import OriginLog
+from knowingd.store.repository import RepositoryStore
+from knowingd.store.rows import SnapshotRow
+
+MIN_COMMIT = 4
 
 
 class HasCallersError(KnowingError):
@@ -69,7 +79,9 @@ class Proofs:
 
     # Claims
 
-    def relation(self, source: str, target: str, edge_type: str, pattern: str | None = None) -> Made:
+    def relation(
+        self, source: str, target: str, edge_type: str, pattern: str | None = None, at: str | None = None
+    ) -> Made:
         """That a symbol uses another one."""
 
         def ask(scope: Scope) -> Made:
@@ -81,9 +93,11 @@ class Proofs:
             except RejectedError:
                 return self._make(question, self._chosen(scope, pattern))  # a third repository has a say in it
 
-        return self.node.ask(ask)
+        return self._ask(ask, at)
 
-    def no_relation(self, source: str, target: str, edge_type: str, pattern: str | None = None) -> Made:
+    def no_relation(
+        self, source: str, target: str, edge_type: str, pattern: str | None = None, at: str | None = None
+    ) -> Made:
         """That a symbol does not use another one."""
 
         def ask(scope: Scope) -> Made:
@@ -94,7 +108,7 @@ class Proofs:
             question = Question(NO_RELATION, second, (edge_type,), first)
             return self._make(question, chosen)
 
-        return self.node.ask(ask)
+        return self._ask(ask, at)
 
     def callers(
         self,
@@ -104,6 +118,7 @@ class Proofs:
         *,
         absent: bool = False,
         complete: bool = False,
+        at: str | None = None,
     ) -> Made:
         """Everybody who uses a symbol, provably all of them; with `absent`, that nobody does.
 
@@ -124,7 +139,59 @@ class Proofs:
                 all_of = AllOf(self.federation.origin, self.federation.nodes.epoch, DEFAULT_REF, pattern or "*")
             return self._make(question, chosen, all_of)
 
-        return self.node.ask(ask)
+        return self._ask(ask, at)
+
+    def _ask(self, question: Callable[[Scope], Made], at: str | None) -> Made:
+        """Ask over the heads, or over earlier states that are made again for the time of the question."""
+        if at is None:
+            return self.node.ask(question)
+
+        def earlier(scope: Scope) -> Made:
+            with ExitStack() as stack:
+                return question(self._at(scope, at, stack))
+
+        return self.node.ask(earlier)
+
+    def _at(self, scope: Scope, at: str, stack: ExitStack) -> Scope:
+        """The scope with every repository that has such a commit at that commit, and the others at their heads."""
+        found: list[Repository] = []
+        named = 0
+        for one in scope.repositories:
+            row = self._rows[one.url]
+            with one.graph.reading() as session:
+                rows = [snapshot for snapshot in session.snapshots() if snapshot.log_index is not None]
+            commit = self._commit(row, at)
+            matching = [snapshot for snapshot in rows if commit and snapshot.commit.startswith(commit)]
+            if not matching:
+                found.append(one)
+                continue
+            named += 1
+            newest = matching[-1]
+            found.append(one if newest.sequence == rows[-1].sequence else self._earlier(row, newest, stack))
+        if not named:
+            raise NotFoundError(f"no repository has a snapshot of {at!r}", hint="`knowing log REPO` shows them")
+        return Scope(tuple(found), scope.pattern)
+
+    def _commit(self, row: RosterRow, at: str) -> str:
+        """The commit that a text means in a repository: a ref or tag of its source, or the beginning of a commit."""
+        if row.local and row.path is not None:
+            try:
+                with open_source(Path(row.path), at) as source:
+                    return source.commit
+            except KnowingError:
+                pass
+        return at if len(at) >= MIN_COMMIT else ""
+
+    def _earlier(self, row: RosterRow, snapshot: SnapshotRow, stack: ExitStack) -> Repository:
+        directory = Path(stack.enter_context(TemporaryDirectory(prefix="knowing-")))
+        target = directory / "past.db"
+        with self.node.lend(row) as store:
+            store.copy_to(target)
+        copy = RepositoryStore(target, row.url, row.ref, row.origin, create=False)
+        stack.callback(copy.close)
+        go_back(copy, snapshot)
+        session = stack.enter_context(copy.read())
+        return Repository(StoredGraph(session), snapshot)
 
     def _chosen(self, scope: Scope, pattern: str | None, home: str = "") -> list[Repository]:
         """The repositories of a statement; that of the symbol is one of them: it says what the symbol is called."""
@@ -157,9 +224,13 @@ class Proofs:
             if place not in states:
                 states[place] = self._state(*place)
             subjects.append(_subject(states[place].log, self._header(row, one), one))
-        at_head = all(state.has_head for state in states.values())
+        heads = self.federation.nodes.heads()
+        at_head = all(state.has_head for state in states.values()) and all(
+            heads.get((subject.header.repository, subject.header.ref), (None,))[0] == subject.header.index
+            for subject in subjects
+        )
         if all_of is not None and not at_head:
-            raise UsageError("only the repositories of this node itself are provably all of them")
+            raise UsageError("only the repositories of this node itself, at their heads, are provably all of them")
         bundle = make_bundle(question, subjects, at=AT_HEAD if at_head else AT_COMMITS, all_of=all_of)
         return Made(bundle, question, len(subjects))
 

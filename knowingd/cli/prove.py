@@ -23,6 +23,9 @@ TYPES = [one.value for one in EdgeType]
 output_option = click.option(
     "-o", "--output", type=click.Path(path_type=Path), required=True, metavar="FILE", help="Where the bundle goes."
 )
+at_option = click.option(
+    "--at", metavar="REF|COMMIT", help="An earlier state that is kept, of the repositories that have it."
+)
 repo_option = click.option(
     "--repo", "pattern", metavar="GLOB", help="The repositories that the statement is about; all if not given."
 )
@@ -70,15 +73,25 @@ def _types(edge_type: str) -> tuple[str, ...]:
 @click.argument("target", metavar="TARGET")
 @click.option("--type", "edge_type", type=click.Choice(TYPES), default="calls", show_default=True, metavar="TYPE")
 @repo_option
+@at_option
 @output_option
 @common_options
 def prove(
-    *, source: str, target: str, edge_type: str, pattern: str | None, output: Path, home: str | None, as_json: bool,
-    quiet: bool, **_common: object,
-) -> None:  # fmt: skip
+    *,
+    source: str,
+    target: str,
+    edge_type: str,
+    pattern: str | None,
+    at: str | None,
+    output: Path,
+    home: str | None,
+    as_json: bool,
+    quiet: bool,
+    **_common: object,
+) -> None:
     """Prove that SOURCE uses TARGET, in a file that verifies offline, also across repositories."""
     with opened(home) as node:
-        made = _proofs(node).relation(source, target, edge_type, pattern)
+        made = _proofs(node).relation(source, target, edge_type, pattern, at)
         _write(made, output, as_json=as_json, quiet=quiet)
 
 
@@ -86,17 +99,31 @@ def prove(
 @click.argument("symbols", nargs=-1, metavar="[SOURCE TARGET]")
 @click.option("--callers-of", "symbol", metavar="SYMBOL", help="That nobody in scope uses this.")
 @click.option(
-    "--type", "edge_type", type=click.Choice(["uses", *TYPES]), metavar="TYPE",
+    "--type",
+    "edge_type",
+    type=click.Choice(["uses", *TYPES]),
+    metavar="TYPE",
     help="Of a relation: calls if not given. Of --callers-of: uses (calls, references, imports, decorates, extends).",
-)  # fmt: skip
+)
 @click.option("--all", "complete", is_flag=True, help="Also state that these are all repositories of this node.")
 @repo_option
+@at_option
 @output_option
 @common_options
 def prove_absent(
-    *, symbols: tuple[str, ...], symbol: str | None, edge_type: str | None, complete: bool, pattern: str | None,
-    output: Path, home: str | None, as_json: bool, quiet: bool, **_common: object,
-) -> int:  # fmt: skip
+    *,
+    symbols: tuple[str, ...],
+    symbol: str | None,
+    edge_type: str | None,
+    complete: bool,
+    pattern: str | None,
+    at: str | None,
+    output: Path,
+    home: str | None,
+    as_json: bool,
+    quiet: bool,
+    **_common: object,
+) -> int:
     """Prove that SOURCE does not use TARGET, or that nobody uses SYMBOL.
 
     A reference that cannot be excluded is listed in the statement, which then says "no resolved call". Fails, and shows
@@ -108,9 +135,11 @@ def prove_absent(
         proofs = _proofs(node)
         try:
             if symbol is None:
-                made = proofs.no_relation(symbols[0], symbols[1], edge_type or "calls", pattern)
+                made = proofs.no_relation(symbols[0], symbols[1], edge_type or "calls", pattern, at)
             else:
-                made = proofs.callers(symbol, _types(edge_type or "uses"), pattern, absent=True, complete=complete)
+                made = proofs.callers(
+                    symbol, _types(edge_type or "uses"), pattern, absent=True, complete=complete, at=at
+                )
         except HasCallersError as error:
             return _show_callers(error, as_json=as_json)
         _write(made, output, as_json=as_json, quiet=quiet)
@@ -141,15 +170,25 @@ def _show_callers(error: HasCallersError, *, as_json: bool) -> int:
 )
 @click.option("--all", "complete", is_flag=True, help="Also state that these are all repositories of this node.")
 @repo_option
+@at_option
 @output_option
 @common_options
 def prove_callers(
-    *, symbol: str, edge_type: str, complete: bool, pattern: str | None, output: Path, home: str | None, as_json: bool,
-    quiet: bool, **_common: object,
-) -> None:  # fmt: skip
+    *,
+    symbol: str,
+    edge_type: str,
+    complete: bool,
+    pattern: str | None,
+    at: str | None,
+    output: Path,
+    home: str | None,
+    as_json: bool,
+    quiet: bool,
+    **_common: object,
+) -> None:
     """Prove who uses SYMBOL: the complete list, provably complete."""
     with opened(home) as node:
-        made = _proofs(node).callers(symbol, _types(edge_type), pattern, complete=complete)
+        made = _proofs(node).callers(symbol, _types(edge_type), pattern, complete=complete, at=at)
         _write(made, output, as_json=as_json, quiet=quiet)
 
 
@@ -180,9 +219,15 @@ def _read(path: Path) -> Trust:
 )
 @common_options
 def export(
-    *, name: str, patterns: tuple[str, ...], output: Path | None, home: str | None, as_json: bool, quiet: bool,
+    *,
+    name: str,
+    patterns: tuple[str, ...],
+    output: Path | None,
+    home: str | None,
+    as_json: bool,
+    quiet: bool,
     **_common: object,
-) -> None:  # fmt: skip
+) -> None:
     """A trust file that names this node, its keys, and the newest state of its log.
 
     Whoever verifies must get it over a way that they trust: it decides whom they believe.

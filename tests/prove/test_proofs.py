@@ -26,7 +26,9 @@ from knowingd.errors import KnowingError
 from knowingd.proofs import HasCallersError, Made, Proofs
 from knowingd.prove.graphs import ProvableGraph
 from knowingd.resolve.graph import StoredGraph
+from knowingd.snapshot.past import go_back
 from knowingd.store.codes import EDGE_TYPE_CODES
+from knowingd.store.repository import RepositoryStore
 
 LIBRARY = {
     "pyproject.toml": '[project]\nname = "lib"\n[tool.setuptools]\npackages = ["lib"]\n',
@@ -199,6 +201,48 @@ def test_a_replica_proves_under_its_origins_signature(machine: Make) -> None:
     made = Proofs(bob.federation).callers(node_hash(*node).hex(), ("calls",))
     report = verified(made, trust_of(alice))
     assert report.checkpoints[0].origin == alice.federation.origin
+
+
+def test_an_earlier_state_is_proven_as_long_as_it_is_kept(machine: Make) -> None:
+    alice = machine("alice")
+    repo = alice.add("acme/shop", 3)
+    first = set(alice.records[repo].nodes)
+    for seed in range(4):
+        alice.edit(repo, seed)
+        first &= set(alice.records[repo].nodes)
+    proofs, trust = Proofs(alice.federation), trust_of(alice)
+    node = min(node for node in first if node.kind == "function")
+    for index in (1, 0, 3):
+        header = alice.node.store.header(index)
+        made = proofs.callers(node_hash(*node).hex(), ("calls",), at=header.commit)
+        report = verified(made, trust)
+        assert [entry["index"] for entry in report.entries] == [index]
+        assert header.commit in report.statement
+    with pytest.raises(KnowingError) as caught:
+        proofs.callers(node_hash(*node).hex(), ("calls",), at="ffffffff")
+    assert caught.value.exit_code == 4
+    alice.node.gc(1)
+    with pytest.raises(KnowingError) as caught:
+        proofs.callers(node_hash(*node).hex(), ("calls",), at=alice.node.store.header(0).commit)
+    assert (caught.value.code, caught.value.exit_code) == ("pruned", 4)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_every_kept_state_can_be_made_again(machine: Make, tmp_path: Path, seed: int) -> None:
+    alice = machine("alice")
+    repo = alice.add("acme/shop", seed)
+    for step in range(5):
+        alice.edit(repo, seed * 10 + step)
+    (row,) = alice.node.store.roster()
+    with alice.node.lend(row) as store:
+        with store.read() as session:
+            snapshots = session.snapshots()
+        for snapshot in snapshots:
+            target = tmp_path / f"{snapshot.sequence}.db"
+            store.copy_to(target)
+            copy = RepositoryStore(target, row.url, row.ref, row.origin)
+            go_back(copy, snapshot)  # refuses where the roots are others
+            copy.close()
 
 
 def test_a_damaged_database_makes_no_proof(machine: Make) -> None:
