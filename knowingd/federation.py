@@ -415,6 +415,8 @@ class Federation:
         row = before or self.nodes.register(url, REF(ref, "the ref"), self.origin, path=None, local=True, now=now)
         with self.writing(row):
             try:
+                if base is None and self.nodes.head(url, ref) is None:
+                    self.node.purge(row)  # what was withdrawn is not what a first publication stands on
                 with self.graph(row) as store:
                     with store.read() as session:
                         head = session.last_snapshot(finished=True)

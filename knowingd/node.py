@@ -324,9 +324,14 @@ class Node:
             self._close(row)
             drop_views(self.home.repository(row.database))
             if purge:
-                for suffix in ("", "-wal", "-shm"):
-                    self.home.repository(row.database + suffix).unlink(missing_ok=True)
+                self.purge(row)
         return row
+
+    def purge(self, row: RosterRow) -> None:
+        """Delete a repository's database; whoever calls has the right to write it."""
+        self._close(row)
+        for suffix in ("", "-wal", "-shm"):
+            self.home.repository(row.database + suffix).unlink(missing_ok=True)
 
     def diff(self, text: str, old: str | None = None, new: str | None = None) -> Diff:
         """What differs between two snapshots of a repository: by default the newest two."""

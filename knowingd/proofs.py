@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
@@ -16,7 +16,7 @@ from knowing_protocol.graph import Level
 from knowing_protocol.hashing import NodeId
 from knowing_protocol.history import DEFAULT_REF, Header, header_from_json, roster_key
 from knowing_protocol.note import parse_checkpoint, parse_note
-from knowing_protocol.paths import parse_path
+from knowing_protocol.paths import parse_path, plain_prefixes
 from knowing_protocol.prover import LogView, Subject, make_bundle
 from knowing_protocol.section import EMPTY_GRAPH_ROOT
 from knowing_protocol.statement import AT_COMMITS, AT_HEAD, AllOf
@@ -87,11 +87,11 @@ class Proofs:
         def ask(scope: Scope) -> Made:
             first, second = one_symbol(source, scope), one_symbol(target, scope)
             question = _relation_question(scope, first, second, edge_type)
-            needed = [one for one in scope.repositories if one.url in (first.repo, second.repo)]
-            try:
-                return self._make(question, needed)
-            except RejectedError:
-                return self._make(question, self._chosen(scope, pattern))  # a third repository has a say in it
+            ends = [one for one in scope.repositories if one.url in (first.repo, second.repo)]
+            for needed in (ends, _on_the_way(scope, question)):
+                with suppress(RejectedError):  # a further repository has a say in it
+                    return self._make(question, needed)
+            return self._make(question, self._chosen(scope, pattern))
 
         return self._ask(ask, at)
 
@@ -128,15 +128,14 @@ class Proofs:
         def ask(scope: Scope) -> Made:
             found = one_symbol(symbol, scope)
             chosen = self._chosen(scope, pattern, found.repo)
+            all_of = None
+            if complete:
+                chosen, all_of = self._all_of(chosen, pattern, found.repo)
             question = Question(CALLERS, found, tuple(types))
             if absent:
                 answer = decide(question, [one.graph for one in chosen])
                 if answer.callers:
                     raise HasCallersError(found, answer)
-            all_of = None
-            if complete:
-                chosen = [one for one in chosen if self._rows[one.url].origin == self.federation.origin]
-                all_of = AllOf(self.federation.origin, self.federation.nodes.epoch, DEFAULT_REF, pattern or "*")
             return self._make(question, chosen, all_of)
 
         return self._ask(ask, at)
@@ -195,17 +194,35 @@ class Proofs:
 
     def _chosen(self, scope: Scope, pattern: str | None, home: str = "") -> list[Repository]:
         """The repositories of a statement; that of the symbol is one of them: it says what the symbol is called."""
-        found = [
-            one
-            for one in scope.repositories
-            if pattern is None or one.url == home or matches(pattern, one.url) or matches(f"*/{pattern}", one.url)
-        ]
+        found = [one for one in scope.repositories if pattern is None or _is_meant(pattern, one.url)]
         if not found:
             raise NotFoundError(
                 "no repository is in scope" if pattern is None else f"no repository matches {pattern!r}",
                 hint="`knowing list` shows what there is",
             )
-        return found
+        urls = {home, *(one.url for one in found)}
+        return [one for one in scope.repositories if one.url in urls]
+
+    def _all_of(self, chosen: list[Repository], pattern: str | None, home: str) -> tuple[list[Repository], AllOf]:
+        """Those of the repositories that this node signs, with the pattern that the roster is held against."""
+        rows = self._rows
+        own = [one for one in chosen if rows[one.url].origin == self.federation.origin]
+        if not own:
+            raise UsageError(
+                "this node has no repositories of its own, so that it cannot say what all of them are",
+                hint="ask the node that indexed them, or leave --all out",
+            )
+        if home not in ("", *(one.url for one in own)):
+            raise UsageError(f"{home}, which defines the symbol, is of another node", hint="leave --all out")
+        whole = "*"
+        if pattern is not None:
+            whole = pattern if all(matches(pattern, one.url) for one in own) else f"*/{pattern}"
+            if not all(matches(whole, one.url) for one in own):
+                raise UsageError(
+                    f"no one pattern like {pattern!r} matches the repositories and {home}, which defines the symbol",
+                    hint="choose a --repo that matches it too",
+                )
+        return own, AllOf(self.federation.origin, self.federation.nodes.epoch, DEFAULT_REF, whole)
 
     # From a question to a bundle
 
@@ -304,6 +321,21 @@ def _subject(log: LogView, header: Header, one: Repository) -> Subject:
     return Subject(log, header, ProvableGraph(one.graph, header.source), overlay)
 
 
+def _is_meant(pattern: str, url: str) -> bool:
+    """Whether a pattern matches a URL, or the end of one."""
+    return matches(pattern, url) or matches(f"*/{pattern}", url)
+
+
+def _on_the_way(scope: Scope, question: Question) -> list[Repository]:
+    """The repositories that publish something of the names that lead from a relation's source to its target."""
+    if question.via is None:
+        return []
+    names = walk(parse_path(question.via), scope.graphs).names
+    passed = {prefix for name in names for prefix, _ in plain_prefixes(parse_path(name))}
+    ends = {question.symbol.repo, question.source.repo if question.source else ""}
+    return [one for one in scope.repositories if one.url in ends or any(map(one.graph.alias, passed))]
+
+
 def _relation_question(scope: Scope, source: NodeId, target: NodeId, edge_type: str) -> Question:
     """The relation as it stands in the graph: to the symbol itself, or to a name that leads to it."""
     graph = scope.repository(source.repo).graph
@@ -318,7 +350,8 @@ def _relation_question(scope: Scope, source: NodeId, target: NodeId, edge_type: 
         if target in walk(parse_path(name), scope.graphs).definitions:
             return Question(RELATION, target, (edge_type,), source, name)
     raise NotFoundError(
-        f"no {edge_type} from {source.name} to {target.name} was seen", hint="`knowing callees` shows what there is"
+        f"no relation {edge_type!r} from {source.name} to {target.name} was seen",
+        hint="`knowing callees` shows what there is",
     )
 
 

@@ -69,9 +69,20 @@ class Following:
             self.host.origins.add_evidence(origin, error.kind, error.body(first, notes), self.now)
             raise
         self.host.origins.add_origin(first)
-        self.host.origins.add_key_notes(origin, keys)
+        self.host.origins.add_key_notes(origin, self._new_statements(origin, keys))
         self._keep_epochs(origin, epochs, chain)
         return origin
+
+    def _new_statements(self, origin: bytes, notes: list[str]) -> list[str]:
+        """The notes that state something new: whoever shows a log could add signatures to old ones without end."""
+        known = {parse_note(text).text for text in self.host.origins.key_notes(origin)}
+        found = []
+        for text in notes:
+            stated = parse_note(text).text
+            if stated not in known:
+                known.add(stated)
+                found.append(text)
+        return found
 
     def _extend(self, before: State | None, state: State, start: int, leaves: list[bytes]) -> None:
         log = self._log(state.origin, state.epoch)

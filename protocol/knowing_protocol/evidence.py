@@ -12,6 +12,7 @@ Whoever has the document can check it, and needs to trust nobody for that: the n
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
@@ -27,6 +28,7 @@ EVIDENCE: Final = "knowing-evidence/v1"
 FORK, ROLLBACK = "fork", "rollback"
 MAX_EVIDENCE_BYTES: Final = 1 << 20
 _NOTE: Final = encoding.text(1 << 16, empty=False)
+_IS_EVIDENCE: Final = re.compile(rb'"format"\s*:\s*"knowing-evidence/')
 
 
 class State(NamedTuple):
@@ -105,7 +107,7 @@ _PLAIN: Final = {
 
 def is_evidence(data: bytes) -> bool:
     """Whether a file says to be evidence."""
-    return len(data) <= MAX_EVIDENCE_BYTES and b'"format":"knowing-evidence/' in data
+    return _IS_EVIDENCE.search(data[:MAX_EVIDENCE_BYTES]) is not None
 
 
 def check_evidence(data: bytes, verify: Verifier) -> Evidence:

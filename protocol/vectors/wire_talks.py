@@ -76,14 +76,18 @@ class Talks:
             "at 5, relayed",
         )
         self._play_good(
-            "new-epoch", "A log that begins anew, as its node announced.", ["first-transfer"], self._epoch()
+            "new-epoch", "A log that begins anew, as its node announced.", ["first-transfer"], self._epoch(1)
         )
 
-    def _epoch(self) -> Talk:
+        missed = "Of an epoch in between nothing was seen, not even its end, which has the size of the pin."
+        self._play_good("epoch-after-one-that-was-missed", missed, ["first-transfer"], self._epoch(2))
+
+    def _epoch(self, epoch: int) -> Talk:
         """A roster that has nothing but a log of a new epoch."""
         found = copy.deepcopy(self.good["delta"][2])[:1]
-        ended = NewEpoch(HUB.origin, 1, 2, history().log.root(2))
-        found[0].answer.update(repos=[], logs=[new_epoch([], [node_note(epoch_text(ended), "hub")])])
+        ends = [history().log.root(2), forked().log.root(2)]
+        notes = [node_note(epoch_text(NewEpoch(HUB.origin, n + 1, 2, root)), "hub") for n, root in enumerate(ends)]
+        found[0].answer.update(repos=[], logs=[new_epoch([], notes[:epoch], epoch=epoch)])
         return found
 
     def _play_good(self, name: str, about: str, before: list[str], talk: Talk) -> None:
@@ -187,11 +191,11 @@ def _leaves(node: Origin, start: int, end: int) -> bytes:
     return b"".join(one.leaf for one in node.headers[start:end])
 
 
-def new_epoch(keys: list[str], epochs: list[str], key: str = "hub") -> list[Any]:
-    """The log of the hub's second epoch, with one entry, as it stands in a roster."""
-    new = Origin("hub", 1)
+def new_epoch(keys: list[str], epochs: list[str], key: str = "hub", epoch: int = 1) -> list[Any]:
+    """The log of a later epoch of the hub, with one entry, as it stands in a roster."""
+    new = Origin("hub", epoch)
     new.take(LEDGER, ledger(later=False), "1" * 40)
-    return [HUB.first_key, keys, epochs, 1, new.note(1, key), 0, _leaves(new, 0, 1)]
+    return [HUB.first_key, keys, epochs, epoch, new.note(1, key), 0, _leaves(new, 0, 1)]
 
 
 class _Changed:

@@ -143,6 +143,18 @@ def test_a_token_publishes_only_what_it_is_for(machine: Make) -> None:
     assert hub.node.store.size() == 0
 
 
+def test_a_repository_that_was_removed_can_be_published_again(machine: Make) -> None:
+    hub, runner = machine("hub"), machine("runner")
+    runner.add("acme/shop")
+    hub.serve()
+    text = token(hub)
+    publish(runner, hub, text)
+    hub.node.remove(REPO)
+    made = publish(runner, hub, text)
+    assert made.entry == 2  # the withdrawal was the second entry
+    assert hub.roots(REPO) is not None
+
+
 def test_a_stale_base_is_refused_as_moved(machine: Make) -> None:
     hub, runner = machine("hub"), machine("runner")
     runner.add("acme/shop")
