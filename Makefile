@@ -58,6 +58,11 @@ bench-quality: $(STAMP)
 	PYTHONPATH=tests $(BIN)/python -m quality.ours
 	PYTHONPATH=tests $(BIN)/python -m quality.compare --require
 
+# Random changes to real bundles: none may be accepted with another statement.
+.PHONY: fuzz-bundles
+fuzz-bundles: $(STAMP)
+	$(BIN)/python tests/prove/fuzz.py $(or $(COUNT),100000) $(SEED)
+
 # A real history, commit by commit: indexing what changed must give the graph of the whole tree.
 .PHONY: replay
 replay: $(STAMP)

@@ -1,4 +1,4 @@
-"""The demo's proofs: made at one node, checked by a process that gets nothing but the files; then forged, and refused."""
+"""The demo's proofs: made at one node, checked by a process that gets only the files; then forged, and refused."""
 
 from __future__ import annotations
 

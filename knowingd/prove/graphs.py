@@ -12,6 +12,7 @@ from contextlib import AbstractContextManager
 from knowing_protocol.critbit import MerkleMap
 from knowing_protocol.graph import MAP_LEVELS, graph_map
 
+from knowingd.errors import StoreError
 from knowingd.resolve.graph import StoredGraph
 from knowingd.snapshot.stored import StoredMaps
 from knowingd.store.codes import EDGE_TYPE_CODES
@@ -56,8 +57,11 @@ class ProvableGraph:
         """A named map, or `graph` for the map of all of them."""
         maps = self._maps()
         if name == "graph":
-            return graph_map({one: maps.tree(one).root for one in MAP_LEVELS})
-        return maps.tree(name)
+            return graph_map({one: maps.root(one) for one in MAP_LEVELS})
+        found = maps.tree(name)
+        if found.root != maps.root(name):
+            raise StoreError("a kept root does not fit what it is of", hint="run `knowing fsck --repair`")
+        return found
 
     def package_tree(self, package: str) -> MerkleMap | None:
         """The map of a package's edge types."""

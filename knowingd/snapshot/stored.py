@@ -8,6 +8,7 @@ hash to its kept root is an error, not an answer.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from functools import lru_cache
 from typing import Final
 
 from knowing_protocol.critbit import KEY_BITS, Inner, Leaf, Loader, MerkleMap, Node, Stub, build, build_top
@@ -22,6 +23,7 @@ from knowingd.store.interface import GraphSession
 from knowingd.store.packing import unpack_ids
 from knowingd.store.rows import BLOCK_BITS, SLOT_BITS, TreeRow, slot_of
 
+_KEPT_TOPS: Final = 64  # of maps, at most some hundred kilobytes each
 _DAMAGED: Final = "a kept root does not fit what it is of"
 
 
@@ -42,6 +44,10 @@ class StoredMaps:
             row = self._row(name)
             found = self._trees[name] = stored_map(self.maps, row, MAP_LEVELS[name], self.maps.contents[name])
         return found
+
+    def root(self, name: str) -> bytes:
+        """The kept root of a named map; nothing of the map is read."""
+        return self._row(name).root
 
     def size(self, name: str) -> int:
         """About how many keys a named map has."""
@@ -129,8 +135,14 @@ def stored_map(maps: Maps, row: TreeRow, level: int, content: Content) -> Merkle
     """A kept tree as a map whose lower parts are opened when a walk enters them."""
     block_bits = max(0, row.bits - BLOCK_BITS)
     inside = row.bits - block_bits
-    tops = {_key(block, block_bits): root for block, root in enumerate(split_roots(row.tops)) if root}
-    return MerkleMap(level, build_top(level, tops), _loader(maps, row, level, content, block_bits, inside))
+    top = _top(level, row.tops, block_bits)
+    return MerkleMap(level, top, _loader(maps, row, level, content, block_bits, inside))
+
+
+@lru_cache(maxsize=_KEPT_TOPS)
+def _top(level: int, tops: bytes, bits: int) -> Node | None:
+    """The tree above the blocks; the same bytes give the same tree, so that a map that is asked again has it at once."""
+    return build_top(level, {_key(block, bits): root for block, root in enumerate(split_roots(tops)) if root})
 
 
 def _key(prefix: int, bits: int) -> bytes:
@@ -138,12 +150,16 @@ def _key(prefix: int, bits: int) -> bytes:
 
 
 def _loader(maps: Maps, row: TreeRow, level: int, content: Content, block_bits: int, inside: int) -> Loader:
+    last: dict[int, tuple[list[bytes], list[list[int]]]] = {}  # a walk enters a block, and then a bucket of it
+
     def load(stub: Stub) -> Leaf | Inner:
         digest, prefix = stub
         number = slot_of(prefix) >> (SLOT_BITS - block_bits)
-        block = maps.caches.block(row.id, number)
+        block = last.get(number) or maps.caches.block(row.id, number)
         if block is None:
             raise StoreError(_DAMAGED, hint="run `knowing fsck --repair`")
+        last.clear()
+        last[number] = block
         roots, members = block
         present = {_key(number << inside | place, row.bits): root for place, root in enumerate(roots) if root}
         if len(present) > 1 and digest not in present.values():

@@ -10,6 +10,7 @@ ROOT = Path(__file__).parents[2]
 sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "protocol" / "vectors"), str(ROOT / "tests" / "bench")]
 
 import bench_kernel  # noqa: E402
+import bench_prove  # noqa: E402
 import bench_store  # noqa: E402
 import bench_sync  # noqa: E402
 
@@ -50,7 +51,7 @@ def main() -> None:
         f"Python {platform.python_version()}.",
     ]
     only = [word for word in sys.argv[1:] if not word.startswith("-")]
-    sections = bench_kernel.SECTIONS | bench_store.SECTIONS | bench_sync.SECTIONS
+    sections = bench_kernel.SECTIONS | bench_store.SECTIONS | bench_sync.SECTIONS | bench_prove.SECTIONS
     for title, section in sections.items():
         if only and not any(word.lower() in title.lower() for word in only):
             continue

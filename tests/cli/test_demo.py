@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -17,6 +18,34 @@ from knowingd.errors import KnowingError
 def _where(home: Path) -> str | None:
     found: str | None = json.loads(knowing(home, "status", "--json", say=False))["serving"]
     return found
+
+
+def test_without_a_network_it_still_proves_and_refuses_forgeries(tmp_path: Path) -> None:
+    def run(*words: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", "knowingd.cli", *words],
+            cwd=tmp_path,
+            env={**os.environ, "PIP_NO_INDEX": "1"},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    done = run("demo", "--json", "-o", "kept")
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert not found["packages"]
+    assert [step["verdict"] for step in found["steps"]] == ["verified"] * 3 + ["rejected"] * 2
+    assert [step["code"] for step in found["steps"][3:]] == ["inbound-incomplete", "scope-incomplete"]
+    assert 'calls the method "Client.send"' in found["steps"][0]["statement"]
+    again = run("demo", "-o", "kept")
+    assert (again.returncode, again.stdout) == (2, "")
+    assert "has a demo inside already" in again.stderr
+    shown = run("demo")
+    assert shown.returncode == 0, shown.stderr
+    assert shown.stdout.count("VERIFIED") == 3
+    assert shown.stdout.count("REJECTED") == 2
+    assert max(map(len, shown.stdout.splitlines())) <= 120
 
 
 def test_a_node_serves_for_as_long_as_the_block_lasts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -107,7 +107,7 @@ def plain(records: Records) -> Records:
     )
 
 
-@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(seed=st.integers(0, 10**6))
 def test_a_view_is_the_graph_of_a_commit_with_the_same_content(
     tmp_path_factory: pytest.TempPathFactory, seed: int

@@ -163,7 +163,7 @@ def test_a_first_transfer_leads_to_the_same_graph(origin: Origin, tmp_path: Path
 
 
 def test_a_first_transfer_of_a_large_branch_is_cut(tmp_path: Path) -> None:
-    origin = Origin(tmp_path / "home", 3, Size(1, 2000, 60_000))
+    origin = Origin(tmp_path / "home", 3, Size(1, 2000, 20_000))
     replica = origin.replica(tmp_path / "replica.db")
     assert send_all(origin, replica) > 16
     same_graph(origin, replica)
