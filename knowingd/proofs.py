@@ -76,6 +76,7 @@ class Proofs:
     def __init__(self, federation: Federation) -> None:
         self.federation = federation
         self.node = federation.node
+        self._log: LogView | None = None
 
     # Claims
 
@@ -282,13 +283,16 @@ class Proofs:
         note = nodes.checkpoint()
         if not note:
             raise NotFoundError("this node has signed nothing yet", hint="`knowing index` takes a snapshot")
+        notes = nodes.key_notes()
+        if self._log is not None and (self._log.note, self._log.key_notes) == (note, notes):
+            return self._log  # nothing was signed since the last question
         size = parse_checkpoint(parse_note(note).text).size
         rows = [(url, ref, digest) for (url, ref), (_, digest) in nodes.heads().items()]
         roster = MerkleMap.of(Level.ROSTER, {roster_key(url, ref): digest for url, ref, digest in rows})
         head = nodes.header(size - 1)
         if roster.root != head.roster:
             raise MovedError(next(iter(self.federation.nodes.roster())))  # somebody appended between two looks
-        return LogView(
+        self._log = LogView(
             self.federation.origin,
             nodes.epoch,
             size,
@@ -298,8 +302,9 @@ class Proofs:
             head,
             roster,
             rows,
-            nodes.key_notes(),
+            notes,
         )
+        return self._log
 
     def trusted(self, name: str, patterns: Sequence[str]) -> TrustedNode:
         """The node as a trust file names it."""

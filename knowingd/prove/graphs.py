@@ -36,6 +36,7 @@ class ProvableGraph:
         self.root = root
         self._session: GraphSession | None = None
         self._stored: StoredMaps | None = None
+        self._packages: dict[str, int] | None = None
         self.has_node = inner.has_node
         self.relation = inner.relation
         self.inbound_relation = inner.inbound_relation
@@ -76,8 +77,9 @@ class ProvableGraph:
         return None if found is None or found.node is None else found
 
     def _package(self, package: str) -> int | None:
-        names = self._maps().session.packages()
-        return next((number for number, name in names.items() if name == package), None)
+        if self._packages is None:
+            self._packages = {name: number for number, name in self._maps().session.packages().items()}
+        return self._packages.get(package)
 
     def inbound_tree(self, edge_type: str, target: bytes) -> tuple[MerkleMap, int] | None:
         """The set of a target's relations, and its size."""

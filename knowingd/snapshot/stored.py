@@ -141,7 +141,7 @@ def stored_map(maps: Maps, row: TreeRow, level: int, content: Content) -> Merkle
 
 @lru_cache(maxsize=_KEPT_TOPS)
 def _top(level: int, tops: bytes, bits: int) -> Node | None:
-    """The tree above the blocks; the same bytes give the same tree, so that a map that is asked again has it at once."""
+    """The tree above the blocks; the same bytes give the same tree, which a map that is asked again has at once."""
     return build_top(level, {_key(block, bits): root for block, root in enumerate(split_roots(tops)) if root})
 
 

@@ -99,15 +99,15 @@ def relation_rows(node: Node, home: Path, size: Size) -> Iterator[Row]:
     repo, records = generate(1, size, "github.com/bench/repo-0")
     local = {node_hash(*one) for one in records.nodes if one.kind != NodeKind.EXTERNAL}
     edges = [one for one in records.edges if one.type == "calls" and one.target in local]
-    ends = [(edge.source.hex(), edge.target.hex()) for edge in edges[:: len(edges) // 50]]
+    ends = [(edge.source.hex(), edge.target.hex()) for edge in edges[:: len(edges) // 300]]
     proofs = Proofs(Federation(node))
     trust = Trust({proofs.federation.origin: proofs.trusted("bench", [repo])})
 
-    def make() -> None:
-        for source, target in ends:
-            proofs.relation(source, target, "calls")
+    def make() -> None:  # never the same relation twice
+        for _ in range(50):
+            proofs.relation(*ends.pop(), "calls")
 
-    warm = cpu(make) / len(ends) * 1e3
+    warm = cpu(make) / 50 * 1e3
     yield Row(f"a relation's proof made, warm, ms ({SEED_MADE})", f"{warm:.2f}", "at most 2", warm <= 2)
     bundle = packed(proofs.relation(*ends[0], "calls").bundle)
     script = "import sys; from knowingd.cli import main; main(sys.argv[1:])"
