@@ -14,6 +14,7 @@ from knowing_protocol.vocabulary import USES, EdgeType
 
 from knowingd.cli import common_options
 from knowingd.cli.node import emit, opened, table
+from knowingd.cli.query import counted
 from knowingd.errors import NotFoundError, UsageError
 from knowingd.keys import verify
 from knowingd.node import Node
@@ -59,8 +60,9 @@ def _write(made: Made, output: Path, *, as_json: bool, quiet: bool) -> None:
     if as_json:
         emit(found)
     elif not quiet:
+        scope = counted(made.repositories, "repository", "repositories")
         click.echo(report.statement)
-        click.echo(f"{output}: {len(data):,} bytes, over {made.repositories} repositories")
+        click.echo(f"{output}: {len(data):,} bytes, over {scope}")
         click.echo("check it with `knowing verify FILE --trust TRUST`; `knowing trust export -o TRUST` names this node")
 
 

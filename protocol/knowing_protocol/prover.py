@@ -111,9 +111,10 @@ def _recorders(subject: Subject) -> Mapping[str, Recorder]:
 def _add_history(parts: _Parts, subjects: Sequence[Subject], at: str, all_of: AllOf | None) -> list[int]:
     """Checkpoints, headers and rosters; the position of each subject's header."""
     logs: dict[tuple[bytes, int], int] = {}
+    sizes: dict[tuple[bytes, int], int] = {}
     for subject in subjects:
         key = (subject.log.origin, subject.log.epoch)
-        if any(one.log.size != subject.log.size for one in subjects if (one.log.origin, one.log.epoch) == key):
+        if sizes.setdefault(key, subject.log.size) != subject.log.size:
             raise InvalidNameError("two states of one log cannot stand in one bundle")
         if key not in logs:
             logs[key] = len(parts.checkpoints)
