@@ -310,10 +310,6 @@ class Federation:
     def _own_url(self) -> str:
         return self.nodes.setting(SERVING).partition(" ")[0]
 
-    def chain_of(self, peer: PeerRow) -> KeyChain:
-        """The keys of a peer, as far as they are known."""
-        return key_chain(peer.first_key, self.origins.key_notes(peer.origin), keys.verify)
-
     def revoke(self, peer: PeerRow, pattern: str | None) -> tuple[list[Grant], list[str]]:
         """End grants; which, and the repositories that the peer has seen and keeps."""
         row = self.peers.find(peer.name)

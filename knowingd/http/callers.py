@@ -9,7 +9,7 @@ from __future__ import annotations
 import ipaddress
 import threading
 import time
-from typing import Final, NamedTuple
+from typing import Final
 
 from aiohttp import web
 from knowing_protocol.keys import KeyChain
@@ -34,13 +34,6 @@ class BusyPeerError(KnowingError):
     def __init__(self, reason: str, wait: float) -> None:
         super().__init__(f"too many requests ({reason})", hint=f"try again in {wait:.0f} seconds")
         self.wait = wait
-
-
-class Told(NamedTuple):
-    """A signed request of somebody who need not be known."""
-
-    signed: Signed
-    body: bytes
 
 
 class Callers:

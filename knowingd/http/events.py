@@ -1,9 +1,9 @@
 """Tells peers that something is new, as server-sent events: the number of the change, and what the roster is now.
 
 Other processes index into the same home, so the databases are looked at a few times a second: the files say cheaply
-whether anything was written. Each peer's changes are counted since the server started, whether or not it listens; the
-first event of a stream has the newest number, so that whoever was away sees how many it missed. The first part of an
-id tells two runs of a server apart.
+whether anything was written. An id has the run of the server and a number that grows by one with each change of what
+the peer may see, as far as one of its streams saw it: another number than the next one means that something was missed.
+What is new stands in the event itself, so that nothing is lost by that.
 """
 
 from __future__ import annotations

@@ -485,10 +485,6 @@ class Maps:
             if edge.type == edge_type and LAYER_OF_PROVENANCE[edge.provenance] == self.layer
         }
 
-    def keep_branch(self, package: int, edge_type: int) -> None:
-        """Keep the bucket roots of a branch from now on, however few changes it has seen."""
-        self._branch_root(package, edge_type, [], None)
-
     def _update_inbound(self, touched: Touched) -> None:
         by_target: dict[tuple[int, int], set[int]] = defaultdict(set)
         for source, edge_type, target in touched.relations:

@@ -252,18 +252,6 @@ class NodeStore:
         """The hashes of the log that is written now, for proofs."""
         return LogReader(self.database, self.epoch)
 
-    def inclusion(self, index: int, size: int) -> list[bytes]:
-        """The path that shows a header in the log of a size."""
-        epoch = self.epoch
-        with self.database.read() as connection:
-            return tlog.inclusion_proof(LogHashes(connection, epoch), index, size)
-
-    def consistency(self, old: int, new: int) -> list[bytes]:
-        """The path that shows that the log only grew."""
-        epoch = self.epoch
-        with self.database.read() as connection:
-            return tlog.consistency_proof(LogHashes(connection, epoch), old, new)
-
     def epoch_notes(self) -> list[str]:
         """The notes that began epochs, oldest first."""
         with self.database.read() as connection:

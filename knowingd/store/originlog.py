@@ -71,11 +71,6 @@ class OriginLog:
         with self._database.read() as connection:
             return tlog.inclusion_proof(_Hashes(connection, *self._log), index, size)
 
-    def consistency(self, old: int, new: int) -> list[bytes]:
-        """The path that shows that the log only grew."""
-        with self._database.read() as connection:
-            return tlog.consistency_proof(_Hashes(connection, *self._log), old, new)
-
     def extend(self, start: int, leaves: Sequence[bytes], pin: PinRow) -> bool:
         """Append leaves that lead to a signed state and pin it; False where they do not lead there."""
 

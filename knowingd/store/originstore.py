@@ -87,20 +87,8 @@ class QuarantineRow(NamedTuple):
     at: int
 
 
-class JournalRow(NamedTuple):
-    """A first sync that is under way: what is fetched, and the header that it must lead to."""
-
-    origin: bytes
-    repo_url: str
-    ref: str
-    manifest: bytes
-    header: str
-    started_at: int
-
-
 _ENTRY: Final = "SELECT origin, epoch, log_index, repo_url, ref, header, size, path FROM origin_entries"
 _EVIDENCE: Final = "SELECT id, origin, kind, body, found_at FROM evidence"
-_JOURNAL: Final = "SELECT origin, repo_url, ref, manifest, header, started_at FROM sync_journal"
 _PIN: Final = "SELECT origin, epoch, size, root, note FROM pins"
 
 
@@ -320,14 +308,6 @@ class OriginStore:
             ).fetchone()
         return AccessRow(*row) if row else None
 
-    def accesses(self, origin: bytes) -> list[AccessRow]:
-        """All access lists of an origin, by repository."""
-        with self._database.read() as connection:
-            rows = connection.execute(
-                "SELECT origin, repo_url, serial, note FROM origin_access WHERE origin = ? ORDER BY repo_url", (origin,)
-            )
-            return [AccessRow(*row) for row in rows]
-
     # Evidence
 
     def add_evidence(self, origin: bytes, kind: str, body: str, found_at: int) -> EvidenceRow | None:
@@ -403,38 +383,6 @@ class OriginStore:
                     "DELETE FROM quarantine WHERE ?1 IS NULL OR peer_origin = ?1", (peer_origin,)
                 ).rowcount
             )
-        )
-
-    # First syncs under way
-
-    def put_journal(self, row: JournalRow) -> None:
-        """Begin a first sync, or turn it to another head."""
-        self._database.write(
-            lambda connection: connection.execute(
-                "INSERT OR REPLACE INTO sync_journal VALUES (?, ?, ?, ?, ?, ?)", row
-            ).close()
-        )
-
-    def journal(self, origin: bytes, url: str, ref: str) -> JournalRow | None:
-        """The first sync of a repository that is under way."""
-        with self._database.read() as connection:
-            row = connection.execute(
-                f"{_JOURNAL} WHERE origin = ? AND repo_url = ? AND ref = ?", (origin, url, ref)
-            ).fetchone()
-        return JournalRow(*row) if row else None
-
-    def journals(self) -> list[JournalRow]:
-        """All first syncs that are under way, oldest first."""
-        with self._database.read() as connection:
-            rows = connection.execute(f"{_JOURNAL} ORDER BY started_at, origin, repo_url, ref")
-            return [JournalRow(*row) for row in rows]
-
-    def drop_journal(self, origin: bytes, url: str, ref: str) -> None:
-        """End a first sync, because it is done or given up."""
-        self._database.write(
-            lambda connection: connection.execute(
-                "DELETE FROM sync_journal WHERE origin = ? AND repo_url = ? AND ref = ?", (origin, url, ref)
-            ).close()
         )
 
 

@@ -10,7 +10,6 @@ deleted at any time at no cost but the transfer.
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
@@ -52,12 +51,6 @@ class Staging:
             row = connection.execute("SELECT data FROM chunks WHERE name = ?", (name,)).fetchone()
         return row[0] if row else None
 
-    def peer_of(self, name: str) -> bytes | None:
-        """The peer that sent a chunk."""
-        with self._database.read() as connection:
-            row = connection.execute("SELECT peer FROM chunks WHERE name = ?", (name,)).fetchone()
-        return row[0] if row else None
-
     def peers(self) -> set[bytes]:
         """Those that sent what is here."""
         with self._database.read() as connection:
@@ -76,15 +69,6 @@ class Staging:
         self._database.write(
             lambda connection: connection.executemany("DELETE FROM chunks WHERE name = ?", gone).close()
         )
-
-    def drop_from(self, peer: bytes) -> list[str]:
-        """Forget everything that a peer sent; what that was."""
-
-        def job(connection: sqlite3.Connection) -> list[str]:
-            rows = connection.execute("DELETE FROM chunks WHERE peer = ? RETURNING name", (peer,)).fetchall()
-            return sorted(name for (name,) in rows)
-
-        return self._database.write(job)
 
     def close(self) -> None:
         """Close the file and keep it, for the next run."""

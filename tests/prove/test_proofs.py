@@ -60,19 +60,6 @@ def verified(made: Made, trust: Trust) -> Any:
     return report
 
 
-@pytest.fixture
-def machine(tmp_path: Path) -> Iterator[Callable[[str], Machine]]:
-    found: list[Machine] = []
-
-    def make(name: str) -> Machine:
-        found.append(Machine(tmp_path / name))
-        return found[-1]
-
-    yield make
-    for one in found:
-        one.close()
-
-
 Make = Callable[[str], Machine]
 
 

@@ -24,7 +24,7 @@ from knowingd.errors import KnowingError, NotFoundError, StoreError, UsageError
 from knowingd.store import originstore, peerstore
 from knowingd.store.addresses import node_url, repository_pattern
 from knowingd.store.nodestore import NodeStore
-from knowingd.store.originstore import AccessRow, CheckpointRow, EntryRow, JournalRow, OriginStore, PinRow
+from knowingd.store.originstore import AccessRow, CheckpointRow, EntryRow, OriginStore, PinRow
 from knowingd.store.peerstore import ACCEPTED, MAX_PENDING, PENDING, Grant, PeerStore, SyncState, TokenRow, best_grant
 from knowingd.store.staging import Staging, remove_staging
 
@@ -477,7 +477,6 @@ def test_an_access_list_is_replaced_by_a_newer_one_only(origins: OriginStore) ->
     rows = [AccessRow(ORIGIN, "github.com/acme/shop", serial, f"{serial}") for serial in range(4)]
     assert [origins.put_access(rows[serial]) for serial in (2, 2, 1, 3)] == [True, False, False, True]
     assert origins.access(ORIGIN, "github.com/acme/shop") == rows[3]
-    assert origins.accesses(ORIGIN) == [rows[3]]
     assert origins.access(ORIGIN, "github.com/acme/other") is None
 
 
@@ -510,17 +509,6 @@ def test_quarantine(origins: OriginStore) -> None:
     assert origins.clear_quarantine() == originstore.MAX_QUARANTINE
 
 
-def test_the_journal_of_first_syncs(origins: OriginStore) -> None:
-    row = JournalRow(ORIGIN, "github.com/acme/shop", "HEAD", b"manifest", "{}", NOW)
-    origins.put_journal(row)
-    newer = row._replace(manifest=b"newer")
-    origins.put_journal(newer)
-    assert origins.journal(*row[:3]) == newer
-    assert origins.journals() == [newer]
-    origins.drop_journal(*row[:3])
-    assert origins.journal(*row[:3]) is None
-
-
 def test_everything_is_on_disk_when_it_returns(tmp_path: Path) -> None:
     store = NodeStore(tmp_path / "node.db")
     PeerStore(store.database).add_peer(key(1), NOW, name="hub")
@@ -544,13 +532,14 @@ def test_staging(tmp_path: Path) -> None:
     staging.put("b", b"2", b"q")
     staging.put("b", b"22", b"p")
     assert staging.names() == {"a", "b"}
-    assert (staging.get("b"), staging.peer_of("b"), staging.size()) == (b"22", b"p", 1002)
-    assert (staging.get("c"), staging.peer_of("c")) == (None, None)
+    assert (staging.get("b"), staging.peers(), staging.size()) == (b"22", {b"p"}, 1002)
+    assert staging.get("c") is None
     staging.put("c", b"3", b"q")
     staging.drop(["c", "unknown"])
     assert staging.names() == {"a", "b"}
     staging.put("d", b"4", b"q")
-    assert staging.drop_from(b"p") == ["a", "b"]
+    assert staging.peers() == {b"p", b"q"}
+    staging.drop(["a", "b"])
     staging.close()
     again = Staging(path)
     assert again.names() == {"d"}

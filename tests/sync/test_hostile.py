@@ -6,7 +6,7 @@ import resource
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -29,20 +29,6 @@ from knowingd.sync.serving import Serving
 from knowingd.sync.spaces import Side
 from knowingd.sync.visible import TokenViewer
 from knowingd.sync.wire import COMPRESSED, MEDIA_TYPE, decode, encode
-
-
-@pytest.fixture
-def machine(tmp_path: Path) -> Iterator[Callable[[str], Machine]]:
-    found: list[Machine] = []
-
-    def make(name: str) -> Machine:
-        found.append(Machine(tmp_path / name))
-        return found[-1]
-
-    yield make
-    for one in found:
-        one.close()
-
 
 Make = Callable[[str], Machine]
 

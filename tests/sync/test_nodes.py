@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -21,20 +21,6 @@ from knowingd.snapshot.backup import restore_backup
 from knowingd.snapshot.fsck import check_repository, repair_repository
 from knowingd.sync import pulling
 from knowingd.sync.client import PeerClient
-
-
-@pytest.fixture
-def machine(tmp_path: Path) -> Iterator[Callable[[str], Machine]]:
-    found: list[Machine] = []
-
-    def make(name: str) -> Machine:
-        found.append(Machine(tmp_path / name))
-        return found[-1]
-
-    yield make
-    for one in found:
-        one.close()
-
 
 Make = Callable[[str], Machine]
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 from random import Random
 from typing import Any
 
@@ -22,19 +21,6 @@ from knowingd.sync.client import PeerClient
 from knowingd.sync.tokens import new_token
 
 REPO = "github.com/acme/shop"
-
-
-@pytest.fixture
-def machine(tmp_path: Path) -> Iterator[Callable[[str], Machine]]:
-    found: list[Machine] = []
-
-    def make(name: str) -> Machine:
-        found.append(Machine(tmp_path / name))
-        return found[-1]
-
-    yield make
-    for one in found:
-        one.close()
 
 
 Make = Callable[[str], Machine]

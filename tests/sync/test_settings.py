@@ -6,7 +6,7 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -14,20 +14,6 @@ from support.cluster import Machine
 
 from knowingd.errors import StoreError, UsageError
 from knowingd.settings import FileGrant, read_settings
-
-
-@pytest.fixture
-def machine(tmp_path: Path) -> Iterator[Callable[[str], Machine]]:
-    found: list[Machine] = []
-
-    def make(name: str) -> Machine:
-        found.append(Machine(tmp_path / name))
-        return found[-1]
-
-    yield make
-    for one in found:
-        one.close()
-
 
 Make = Callable[[str], Machine]
 

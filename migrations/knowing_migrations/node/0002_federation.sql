@@ -133,17 +133,6 @@ CREATE TABLE quarantine (
     PRIMARY KEY (peer_origin, root)
 ) STRICT, WITHOUT ROWID;
 
--- First syncs that are under way; their chunks are in a staging file of their own.
-CREATE TABLE sync_journal (
-    origin BLOB NOT NULL,
-    repo_url TEXT NOT NULL,
-    ref TEXT NOT NULL,
-    manifest BLOB NOT NULL,
-    header TEXT NOT NULL,
-    started_at INTEGER NOT NULL,
-    PRIMARY KEY (origin, repo_url, ref)
-) STRICT, WITHOUT ROWID;
-
 -- The hashes of other nodes' logs, as `log_hashes` has our own: whoever relays a repository can then show that its
 -- origin's log only grew, from any size to any other.
 CREATE TABLE origin_log_hashes (
