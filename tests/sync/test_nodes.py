@@ -269,6 +269,63 @@ def test_a_killed_first_sync_fetches_at_most_one_answer_again(machine: Make) -> 
     assert bob.roots(shop) == alice.roots(shop)
 
 
+def test_pieces_stay_when_the_head_moves_during_a_first_sync(machine: Make) -> None:
+    alice, bob = machine("alice"), machine("bob")
+    shop = alice.add("acme/shop", 3, Size(40, 2500, 14_000))
+    alice.serve()
+    peer = bob.join(alice, "github.com/acme/*")
+    whole = count_pieces(bob, peer)
+    client = bob.federation.client(peer)
+    real = client.call
+    asked: list[str] = []
+
+    def moving(name: str, value: Any) -> Any:
+        asked.append(name)
+        if name == "piece" and asked.count("piece") == whole:
+            alice.edit(shop)
+        return real(name, value)
+
+    bob.federation.client = lambda _: with_call(client, moving)  # type: ignore[method-assign,assignment]
+    assert bob.modes(peer) == {shop: "full"}
+    assert bob.roots(shop) == alice.roots(shop)
+    assert asked.count("pieces") == 2
+    assert asked.count("piece") < 2 * whole
+
+
+def test_a_first_sync_goes_on_with_another_peer(machine: Make) -> None:
+    alice, bob, carol = machine("alice"), machine("bob"), machine("carol")
+    shop = alice.add("acme/shop", 3, Size(40, 2500, 14_000))
+    alice.serve()
+    from_alice = bob.join(alice, "github.com/acme/*", relay=True)
+    first = carol.join(alice, "github.com/acme/*")
+    bob.modes(from_alice)
+    bob.serve()
+    second = carol.join(bob)
+    whole = count_pieces(carol, first)
+    usual = carol.federation.client
+    client = usual(first)
+    real = client.call
+    asked: list[str] = []
+
+    def dies(name: str, value: Any) -> Any:
+        asked.append(name)
+        if asked.count("piece") == 2:
+            raise KeyboardInterrupt
+        return real(name, value)
+
+    carol.federation.client = lambda _: with_call(client, dies)  # type: ignore[method-assign,assignment]
+    with pytest.raises(KeyboardInterrupt):
+        carol.sync(first)
+    alice.stop()
+    later: list[str] = []
+    again = usual(second)
+    carol.federation.client = lambda _: with_call(again, counting(again.call, later))  # type: ignore[method-assign,assignment]
+    assert carol.modes(second) == {shop: "full"}
+    client.close()
+    assert later.count("piece") <= whole - 1
+    assert carol.roots(shop) == alice.roots(shop)
+
+
 def with_call(client: PeerClient, call: Callable[[str, Any], Any]) -> PeerClient:
     client.call = call  # type: ignore[method-assign,assignment]
     return client
