@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, NamedTuple, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self, TypeVar
 
 from knowing_protocol.errors import InvalidNameError
 from knowing_protocol.hashing import snapshot_hash
@@ -29,12 +29,7 @@ from knowingd.query.working import above, current_view, working_json
 from knowingd.resolve.catalog import Catalog
 from knowingd.resolve.graph import CatalogedGraph, StoredGraph
 from knowingd.resolve.sessions import MovedError, Sessions
-from knowingd.snapshot import fsck
-from knowingd.snapshot.backup import write_backup
-from knowingd.snapshot.diff import Diff, diff
-from knowingd.snapshot.fsck import RepositoryCheck
 from knowingd.snapshot.snapshots import Origin, Told, paused_collection, publish_again, recover, take, withdraw
-from knowingd.source import Location, Source, given_name, mirror, open_source, repository_url, without_secret
 from knowingd.store.catalog import CatalogStore
 from knowingd.store.database import translated
 from knowingd.store.locks import DEFAULT_WAIT, exclusive
@@ -43,6 +38,11 @@ from knowingd.store.pool import Pool
 from knowingd.store.repository import RepositoryStore
 from knowingd.store.rows import Changes, SnapshotRow
 from knowingd.store.working import drop_strays, drop_views, listed
+
+if TYPE_CHECKING:  # a verb loads what it needs: a question should not wait for git, parsers and checks
+    from knowingd.snapshot.diff import Diff
+    from knowingd.snapshot.fsck import RepositoryCheck
+    from knowingd.source import Location, Source
 
 MAX_OPEN: Final = 32
 """How many repository databases are open at once, however many are registered."""
@@ -179,6 +179,8 @@ class Node:
 
     def add(self, location: Location, *, url: str | None = None, ref: str | None = None, options: Options) -> Result:
         """Register a repository and index it; adding it again indexes it again."""
+        from knowingd.source import given_name, open_source, repository_url
+
         path, remote = location.path, location.url
         if remote is not None:
             url = given_name(url) if url else canonical_url(remote)
@@ -199,6 +201,8 @@ class Node:
 
     def index(self, row: RosterRow, *, ref: str | None = None, fetch: bool = False, options: Options) -> Result:
         """Index a registered repository again."""
+        from knowingd.source import open_source
+
         if row.path is None:
             raise UsageError(
                 f"{row.url} is not on this machine, it is a replica", hint="`knowing sync` brings it up to date"
@@ -211,8 +215,9 @@ class Node:
 
     def stale(self, text: str | None = None) -> list[dict[str, Any]]:
         """How the snapshots of repositories on this machine compare with what is there now."""
-        from knowingd.index.languages import extractor_id  # noqa: PLC0415 - parsers load only for whoever needs them
-        from knowingd.index.working import unseen  # noqa: PLC0415
+        from knowingd.index.languages import extractor_id
+        from knowingd.index.working import unseen
+        from knowingd.source import open_source
 
         found = []
         views = listed(self.home.repository(""))
@@ -255,13 +260,16 @@ class Node:
         return found
 
     def _mirror(self, remote: str, url: str, options: Options) -> Path:
+        from knowingd.source import mirror
+
         options.report("fetching", 0, 0)
         return mirror(remote, self.home.mirror(database_name(url, "", b"").removesuffix(".db") + ".git"))
 
     def _index(self, source: Source, url: str, ref: str, path: str, remote: str | None, options: Options) -> Result:
-        from knowingd.index.driver import index  # noqa: PLC0415 - parsers load only for whoever indexes
-        from knowingd.index.languages import extractor_id  # noqa: PLC0415
-        from knowingd.index.working import Refreshed, refresh  # noqa: PLC0415
+        from knowingd.index.driver import index
+        from knowingd.index.languages import extractor_id
+        from knowingd.index.working import Refreshed, refresh
+        from knowingd.source import without_secret
 
         start = time.monotonic()
         now = int(time.time())
@@ -335,6 +343,8 @@ class Node:
 
     def diff(self, text: str, old: str | None = None, new: str | None = None) -> Diff:
         """What differs between two snapshots of a repository: by default the newest two."""
+        from knowingd.snapshot.diff import diff
+
         row = self.find(text)
         with self.repository(row).read() as session:
             rows = [one for one in session.snapshots() if one.log_index is not None]
@@ -357,6 +367,8 @@ class Node:
 
     def backup(self, target: Path, *, with_key: bool = False) -> dict[str, Any]:
         """A consistent copy of everything, beside running writers."""
+        from knowingd.snapshot.backup import write_backup
+
         databases = ((row, self.repository(row).database) for row in self.store.roster())
         return write_backup(target, self.home, self.store, self.keys, databases, with_key=with_key)
 
@@ -550,6 +562,8 @@ class Node:
 
     def fsck(self, text: str | None = None, *, repair: bool = False) -> dict[str, Any]:
         """Check a repository, or all of them and the log."""
+        from knowingd.snapshot.fsck import RepositoryCheck
+
         rows = [self.find(text)] if text else self.store.roster()
         found = []
         for row in rows:
@@ -562,6 +576,8 @@ class Node:
         return {"ok": not errors and not any(one["errors"] for one in found), "repos": found, "log": errors}
 
     def _fsck(self, row: RosterRow, *, repair: bool) -> RepositoryCheck:
+        from knowingd.snapshot import fsck
+
         store = self.repository(row)
         check = fsck.check_repository(store)
         if check.errors and repair:
@@ -572,6 +588,8 @@ class Node:
 
     def check_log(self) -> list[str]:
         """Everything that is wrong with the node's log."""
+        from knowingd.snapshot import fsck
+
         return fsck.check_log(self.store, self.keys.first_key)
 
 

@@ -26,18 +26,18 @@ from knowing_protocol.vocabulary import NodeKind
 from knowing_protocol.walk import walk
 
 from knowingd.errors import KnowingError, NotFoundError, UsageError
-from knowingd.federation import Federation
-from knowingd.node import one_origin
+from knowingd.node import Node, one_origin
 from knowingd.prove.graphs import LayerGraph, ProvableGraph
 from knowingd.query.answers import one_symbol
 from knowingd.query.scope import Repository, Scope
 from knowingd.resolve.graph import StoredGraph
 from knowingd.resolve.sessions import MovedError
 from knowingd.snapshot.past import go_back
-from knowingd.source import open_source
+from knowingd.snapshot.snapshots import paused_collection
 from knowingd.store.codes import EDGE_TYPE_CODES, OVERLAY
 from knowingd.store.nodestore import RosterRow
 from knowingd.store.originlog import OriginLog
+from knowingd.store.originstore import OriginStore
 from knowingd.store.repository import RepositoryStore
 from knowingd.store.rows import SnapshotRow
 
@@ -73,9 +73,9 @@ class _State(NamedTuple):
 class Proofs:
     """What this node can prove."""
 
-    def __init__(self, federation: Federation) -> None:
-        self.federation = federation
-        self.node = federation.node
+    def __init__(self, node: Node) -> None:
+        self.node = node
+        self.origins = OriginStore(node.store.database)
         self._log: LogView | None = None
 
     # Claims
@@ -174,6 +174,8 @@ class Proofs:
 
     def _commit(self, row: RosterRow, at: str) -> str:
         """The commit that a text means in a repository: a ref or tag of its source, or the beginning of a commit."""
+        from knowingd.source import open_source  # noqa: PLC0415 - only for whoever goes back
+
         if row.local and row.path is not None:
             try:
                 with open_source(Path(row.path), at) as source:
@@ -207,7 +209,7 @@ class Proofs:
     def _all_of(self, chosen: list[Repository], pattern: str | None, home: str) -> tuple[list[Repository], AllOf]:
         """Those of the repositories that this node signs, with the pattern that the roster is held against."""
         rows = self._rows
-        own = [one for one in chosen if rows[one.url].origin == self.federation.origin]
+        own = [one for one in chosen if rows[one.url].origin == self.node.keys.origin]
         if not own:
             raise UsageError(
                 "this node has no repositories of its own, so that it cannot say what all of them are",
@@ -223,17 +225,17 @@ class Proofs:
                     f"no one pattern like {pattern!r} matches the repositories and {home}, which defines the symbol",
                     hint="choose a --repo that matches it too",
                 )
-        return own, AllOf(self.federation.origin, self.federation.nodes.epoch, DEFAULT_REF, whole)
+        return own, AllOf(self.node.keys.origin, self.node.store.epoch, DEFAULT_REF, whole)
 
     # From a question to a bundle
 
     @property
     def _rows(self) -> dict[str, RosterRow]:
-        rows = one_origin([row for row in self.federation.nodes.roster() if row.ref == DEFAULT_REF])
+        rows = one_origin([row for row in self.node.store.roster() if row.ref == DEFAULT_REF])
         return {row.url: row for row in rows}
 
     def _make(self, question: Question, repositories: Sequence[Repository], all_of: AllOf | None = None) -> Made:
-        rows = self._rows
+        rows, epoch = self._rows, self.node.store.epoch
         states: dict[tuple[bytes, int], _State] = {}
         subjects = []
         for one in repositories:
@@ -241,45 +243,46 @@ class Proofs:
             place = (row.origin, one.snapshot.epoch)
             if place not in states:
                 states[place] = self._state(*place)
-            subjects.append(_subject(states[place].log, self._header(row, one), one))
-        heads = self.federation.nodes.heads()
+            subjects.append(_subject(states[place].log, self._header(row, one, epoch), one))
+        heads = self.node.store.heads()
         at_head = all(state.has_head for state in states.values()) and all(
             heads.get((subject.header.repository, subject.header.ref), (None,))[0] == subject.header.index
             for subject in subjects
         )
         if all_of is not None and not at_head:
             raise UsageError("only the repositories of this node itself, at their heads, are provably all of them")
-        bundle = make_bundle(question, subjects, at=AT_HEAD if at_head else AT_COMMITS, all_of=all_of)
+        with paused_collection():
+            bundle = make_bundle(question, subjects, at=AT_HEAD if at_head else AT_COMMITS, all_of=all_of)
         return Made(bundle, question, len(subjects))
 
-    def _header(self, row: RosterRow, one: Repository) -> Header:
+    def _header(self, row: RosterRow, one: Repository, epoch: int) -> Header:
         index = one.snapshot.log_index
         assert index is not None  # a scope has finished snapshots only
-        if row.origin == self.federation.origin:
-            if one.snapshot.epoch != self.federation.nodes.epoch:
+        if row.origin == self.node.keys.origin:
+            if one.snapshot.epoch != epoch:
                 raise UsageError(f"{row.url} is of an epoch that has ended", hint="`knowing index` takes a snapshot")
-            return self.federation.nodes.header(index)
-        entry = self.federation.origins.entry(row.origin, one.snapshot.epoch, index)
+            return self.node.store.header(index)
+        entry = self.origins.entry(row.origin, one.snapshot.epoch, index)
         if entry is None:
             raise NotFoundError(f"the header of {row.url} is not here", hint="`knowing sync` fetches it")
         return header_from_json(json.loads(entry.header), "the header")
 
     def _state(self, origin: bytes, epoch: int) -> _State:
-        if origin == self.federation.origin:
+        if origin == self.node.keys.origin:
             return _State(self._own_log(), has_head=True)
-        pin = self.federation.origins.pin(origin, epoch)
-        first = self.federation.origins.first_key(origin)
+        pin = self.origins.pin(origin, epoch)
+        first = self.origins.first_key(origin)
         if pin is None or first is None:
             raise NotFoundError(f"the log of {origin.hex()[:16]} is not here", hint="`knowing sync` fetches it")
-        log = OriginLog(self.federation.nodes.database, origin, epoch)
-        notes = self.federation.origins.key_notes(origin)
+        log = OriginLog(self.node.store.database, origin, epoch)
+        notes = self.origins.key_notes(origin)
         head = _NO_HEADER
         view = LogView(origin, epoch, pin.size, pin.note, first, log, head, MerkleMap(Level.ROSTER), key_notes=notes)
         return _State(view, has_head=False)
 
     def _own_log(self) -> LogView:
         """The newest state of this node's own log, with its roster."""
-        nodes = self.federation.nodes
+        nodes = self.node.store
         note = nodes.checkpoint()
         if not note:
             raise NotFoundError("this node has signed nothing yet", hint="`knowing index` takes a snapshot")
@@ -291,13 +294,13 @@ class Proofs:
         roster = MerkleMap.of(Level.ROSTER, {roster_key(url, ref): digest for url, ref, digest in rows})
         head = nodes.header(size - 1)
         if roster.root != head.roster:
-            raise MovedError(next(iter(self.federation.nodes.roster())))  # somebody appended between two looks
+            raise MovedError(next(iter(self.node.store.roster())))  # somebody appended between two looks
         self._log = LogView(
-            self.federation.origin,
+            self.node.keys.origin,
             nodes.epoch,
             size,
             note,
-            self.federation.first_key,
+            self.node.keys.first_key,
             nodes.log_reader(),
             head,
             roster,
@@ -308,13 +311,13 @@ class Proofs:
 
     def trusted(self, name: str, patterns: Sequence[str]) -> TrustedNode:
         """The node as a trust file names it."""
-        nodes = self.federation.nodes
+        nodes = self.node.store
         size, root = nodes.log_state()
         pins = (Pin(nodes.epoch, size, root),) if size else ()
         urls = tuple(patterns) or tuple(
-            sorted({row.url for row in nodes.roster() if row.origin == self.federation.origin})
+            sorted({row.url for row in nodes.roster() if row.origin == self.node.keys.origin})
         )
-        return TrustedNode(name, self.federation.first_key, ("index", "roster"), urls, tuple(nodes.key_notes()), pins)
+        return TrustedNode(name, self.node.keys.first_key, ("index", "roster"), urls, tuple(nodes.key_notes()), pins)
 
 
 def _subject(log: LogView, header: Header, one: Repository) -> Subject:

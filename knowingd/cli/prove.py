@@ -32,12 +32,6 @@ repo_option = click.option(
 )
 
 
-def _proofs(node: Node) -> Proofs:
-    from knowingd.federation import Federation
-
-    return Proofs(Federation(node))
-
-
 def _write(made: Made, output: Path, *, as_json: bool, quiet: bool) -> None:
     """Write a bundle that was checked, and say what it states."""
     from knowing_protocol.verify import REJECTED, verify_bundle
@@ -93,7 +87,7 @@ def prove(
 ) -> None:
     """Prove that SOURCE uses TARGET, in a file that verifies offline, also across repositories."""
     with opened(home) as node:
-        made = _proofs(node).relation(source, target, edge_type, pattern, at)
+        made = Proofs(node).relation(source, target, edge_type, pattern, at)
         _write(made, output, as_json=as_json, quiet=quiet)
 
 
@@ -134,7 +128,7 @@ def prove_absent(
     if (symbol is None) != (len(symbols) == 2) or (symbol is not None and symbols):
         raise UsageError("give SOURCE and TARGET, or --callers-of SYMBOL", hint="see `knowing prove-absent --help`")
     with opened(home) as node:
-        proofs = _proofs(node)
+        proofs = Proofs(node)
         try:
             if symbol is None:
                 made = proofs.no_relation(symbols[0], symbols[1], edge_type or "calls", pattern, at)
@@ -190,7 +184,7 @@ def prove_callers(
 ) -> None:
     """Prove who uses SYMBOL: the complete list, provably complete."""
     with opened(home) as node:
-        made = _proofs(node).callers(symbol, _types(edge_type), pattern, complete=complete, at=at)
+        made = Proofs(node).callers(symbol, _types(edge_type), pattern, complete=complete, at=at)
         _write(made, output, as_json=as_json, quiet=quiet)
 
 
@@ -235,7 +229,7 @@ def export(
     Whoever verifies must get it over a way that they trust: it decides whom they believe.
     """
     with opened(home) as node:
-        one = _proofs(node).trusted(name or f"node {node.keys.origin.hex()[:16]}", patterns)
+        one = Proofs(node).trusted(name or f"node {node.keys.origin.hex()[:16]}", patterns)
     text = json.dumps(trust_to_json([one]), indent=2)
     if output is None:
         click.echo(text)

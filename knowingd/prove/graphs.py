@@ -6,7 +6,7 @@ makes no proof, right or wrong.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 
 from knowing_protocol.critbit import MerkleMap
@@ -36,7 +36,6 @@ class ProvableGraph:
         self.root = root
         self._session: GraphSession | None = None
         self._stored: StoredMaps | None = None
-        self._packages: dict[str, int] | None = None
         self.has_node = inner.has_node
         self.relation = inner.relation
         self.inbound_relation = inner.inbound_relation
@@ -54,32 +53,29 @@ class ProvableGraph:
                 self._session, self._stored = session, StoredMaps(session, self.inner.layer)
         return self._stored
 
-    def tree(self, name: str) -> MerkleMap:
+    def tree(self, name: str, keys: Iterable[bytes] = (), /) -> MerkleMap:
         """A named map, or `graph` for the map of all of them."""
         maps = self._maps()
         if name == "graph":
             return graph_map({one: maps.root(one) for one in MAP_LEVELS})
-        found = maps.tree(name)
+        found = maps.tree(name, keys)
         if found.root != maps.root(name):
             raise StoreError("a kept root does not fit what it is of", hint="run `knowing fsck --repair`")
         return found
 
     def package_tree(self, package: str) -> MerkleMap | None:
         """The map of a package's edge types."""
-        number = self._package(package)
-        found = None if number is None else self._maps().package_tree(number)
+        maps = self._maps()
+        number = maps.session.package_number(package)
+        found = None if number is None else maps.package_tree(number)
         return None if found is None or found.node is None else found
 
     def branch_tree(self, package: str, edge_type: str) -> MerkleMap | None:
         """The map of a branch's relations."""
-        number = self._package(package)
-        found = None if number is None else self._maps().branch(number, EDGE_TYPE_CODES[edge_type])
+        maps = self._maps()
+        number = maps.session.package_number(package)
+        found = None if number is None else maps.branch(number, EDGE_TYPE_CODES[edge_type])
         return None if found is None or found.node is None else found
-
-    def _package(self, package: str) -> int | None:
-        if self._packages is None:
-            self._packages = {name: number for number, name in self._maps().session.packages().items()}
-        return self._packages.get(package)
 
     def inbound_tree(self, edge_type: str, target: bytes) -> tuple[MerkleMap, int] | None:
         """The set of a target's relations, and its size."""

@@ -113,16 +113,12 @@ class Maps:
         return contents.of_coverage(self.session.coverage(self.layer, ids))
 
     def _packages(self, ids: Collection[int] | None, _: Within) -> Entries:
-        types: dict[int, Items] = defaultdict(dict)
+        types: dict[int, list[bytes]] = defaultdict(list)
         for package, edge_type, root in self.caches.branches(self.layer, ids):
-            types[package][graph.edge_type_key(EDGE_TYPES[edge_type])] = root
-        places = [(graph.package_key(self._package_names[package]), package) for package in types]
-        values = {key: MerkleMap.of(Level.EDGE_TYPES, types[package]).root for key, package in places}
-        return Entries(places, values)
-
-    @cached_property
-    def _package_names(self) -> dict[int, str]:
-        return self.session.packages()
+            types[package].append(graph.edge_type_key(EDGE_TYPES[edge_type]) + root)
+        places = [(graph.package_key(self.session.package_name(package)), package) for package in types]
+        values = zip((key for key, _ in places), roots_of(Level.EDGE_TYPES, types.values()), strict=True)
+        return Entries(places, dict(values))
 
     def _inbound(self, ids: Collection[int] | None, _: Within) -> Entries:
         values = self._inbound_values(ids)
@@ -137,47 +133,40 @@ class Maps:
         """The values of inbound sets by code; of those that are empty, none."""
         missing: set[int] | None = None
         if codes is not None:
-            missing = {code >> TYPE_BITS for code in codes if code not in self._values}
+            missing = {code for code in codes if code not in self._values}
         elif self._values:
             missing = set()  # making the whole graph left all values behind
         unmade = {}
-        for row in self.caches.inbound(self.layer, missing):
+        targets = None if missing is None else {code >> TYPE_BITS for code in missing}
+        for row in self.caches.inbound(self.layer, targets):
             code = code_of(row.type, row.target)
-            if code not in self._values:
+            if missing is None or code in missing:
                 if row.sources is not None and row.value is None:
                     unmade[code] = unpack_ids(row.sources)
                 else:
                     self._values[code] = row.value
-        self.session.load_nodes(
+        nodes = self.session.load_nodes(
             {code >> TYPE_BITS for code in unmade}.union(
                 one >> PROVENANCE_BITS for sources in unmade.values() for one in sources
             )
         )
-        nodes = self.session.load_nodes(())
+        several: dict[int, list[bytes]] = {}
         for code, sources in unmade.items():
-            target, edge_type = code >> TYPE_BITS, code & REPUBLISHED_CODE
+            key, name = nodes[code >> TYPE_BITS].hash, EDGE_TYPES[code & REPUBLISHED_CODE]
             if len(sources) == 1:  # most symbols are used once
                 (one,) = sources
-                relation, digest = relation_entry(
-                    nodes[one >> PROVENANCE_BITS].hash, nodes[target].hash, EDGE_TYPES[edge_type], _ALONE[one & 15]
-                )
+                relation, digest = relation_entry(nodes[one >> PROVENANCE_BITS].hash, key, name, _ALONE[one & 15])
                 self._values[code] = set_digest(leaf_hash(Level.INBOUND_SET, relation, digest), 1)
             else:
-                content = self.relations_to(edge_type, target, sources)
-                self._values[code] = set_value(Level.INBOUND_SET, content)
+                several[code] = [relation + digest for relation, digest in _relations(nodes, sources, key, name)]
+        self._values.update(zip(several, set_values(Level.INBOUND_SET, several.values()), strict=True))
         asked = self._values if codes is None else codes
         return {code: value for code in asked if (value := self._values.get(code)) is not None}
 
     def relations_to(self, edge_type: int, target: int, sources: Collection[int]) -> Items:
         """The relations of sources (each with a provenance) to one target."""
         nodes = self.session.load_nodes([target, *(one >> PROVENANCE_BITS for one in sources)])
-        key, name = nodes[target].hash, EDGE_TYPES[edge_type]
-        observed: dict[int, list[str]] = {}
-        for one in sources:
-            observed.setdefault(one >> PROVENANCE_BITS, []).append(PROVENANCES[one & 15])
-        return dict(
-            relation_entry(nodes[source].hash, key, name, provenances) for source, provenances in observed.items()
-        )
+        return dict(_relations(nodes, sources, nodes[target].hash, EDGE_TYPES[edge_type]))
 
     def _names(self, ids: Collection[int] | None, within: Within) -> Entries:
         """Targets by the last segments of their names; a large set stands as the tree it has, by its negative id."""
@@ -409,7 +398,7 @@ class Maps:
             old = before.get((package, edge_type))
             if with_events and root != old:
                 self.session.put_branch_event(sequence, BranchEvent(self.layer, package, edge_type, old, root))
-            touched.note("edges", slot_of(graph.package_key(self._package_names[package])), package)
+            touched.note("edges", slot_of(graph.package_key(self.session.package_name(package))), package)
 
     def branch_contents(self, package: int, types: set[int]) -> dict[tuple[int, int], Items]:
         """The relations of a package's branches of some types."""
@@ -616,3 +605,14 @@ def _names_type(edge_type: int) -> str:
 
 def _ends(rows: Iterable[MemberRow]) -> set[int]:
     return {one for row in rows for one in (row.owner, row.target)}
+
+
+def _relations(
+    nodes: contents.Nodes, sources: Collection[int], target: bytes, edge_type: str
+) -> Iterator[tuple[bytes, bytes]]:
+    """Keys and values of the relations of sources (each with a provenance) to one target."""
+    observed: dict[int, list[str]] = {}
+    for one in sources:
+        observed.setdefault(one >> PROVENANCE_BITS, []).append(PROVENANCES[one & 15])
+    for source, provenances in observed.items():
+        yield relation_entry(nodes[source].hash, target, edge_type, provenances)

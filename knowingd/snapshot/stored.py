@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable
 from functools import lru_cache
 from typing import Final
 
-from knowing_protocol.critbit import KEY_BITS, Inner, Leaf, Loader, MerkleMap, Node, Stub, build, build_top
+from knowing_protocol.critbit import KEY_BITS, Inner, Leaf, MerkleMap, Node, Stub, build, build_top
 from knowing_protocol.graph import MAP_LEVELS, Level, edge_type_key
 
 from knowingd.errors import StoreError
@@ -24,6 +24,9 @@ from knowingd.store.packing import unpack_ids
 from knowingd.store.rows import BLOCK_BITS, SLOT_BITS, TreeRow, slot_of
 
 _KEPT_TOPS: Final = 64  # of maps, at most some hundred kilobytes each
+_KEPT_BRANCHES: Final = 512  # of at most a thousand relations each
+_small_branches: Final[dict[bytes, MerkleMap]] = {}
+_KEPT_BLOCKS: Final = 16  # of a map
 _DAMAGED: Final = "a kept root does not fit what it is of"
 
 
@@ -36,27 +39,37 @@ class StoredMaps:
         self.maps = Maps(session, layer)
         self._trees: dict[str, MerkleMap] = {}
         self._branches: dict[tuple[int, int], MerkleMap] = {}
+        self._rows: dict[str, TreeRow] = {}
+        self._roots: dict[str, bytes] = {}
 
-    def tree(self, name: str) -> MerkleMap:
-        """A named map."""
+    def tree(self, name: str, keys: Iterable[bytes] = ()) -> MerkleMap:
+        """A named map; what the keys will lead to is read at once."""
         found = self._trees.get(name)
         if found is None:
             row = self._row(name)
             found = self._trees[name] = stored_map(self.maps, row, MAP_LEVELS[name], self.maps.contents[name])
+        if keys and isinstance(found.load, _Buckets):
+            found.load.expect(keys)
         return found
 
     def root(self, name: str) -> bytes:
         """The kept root of a named map; nothing of the map is read."""
-        return self._row(name).root
+        if not self._roots:
+            self._roots = self.maps.caches.named_roots(self.layer)
+        found = self._roots.get(name)
+        if found is None:
+            raise _not_kept(name)
+        return found
 
     def size(self, name: str) -> int:
         """About how many keys a named map has."""
         return self._row(name).size
 
     def _row(self, name: str) -> TreeRow:
-        row = self.maps.caches.tree(self.layer, name)
+        row = self._rows.get(name) or self.maps.caches.tree(self.layer, name)
         if row is None:
-            raise StoreError(f"the roots of {name} are not kept", hint="run `knowing fsck --repair`")
+            raise _not_kept(name)
+        self._rows[name] = row
         return row
 
     def branch_roots(self, packages: Collection[int] | None = None) -> dict[int, dict[int, bytes]]:
@@ -80,11 +93,21 @@ class StoredMaps:
         if found is None:
             row = self.maps.caches.tree(self.layer, "branch", edge_type, package)
             if row is None:
-                content = self.maps.branch_contents(package, {edge_type})[key]
-                found = MerkleMap.of(Level.RELATIONS, content)
+                found = self._small_branch(package, edge_type)
             else:
                 found = stored_map(self.maps, row, Level.RELATIONS, self.maps.branch_content(edge_type))
             self._branches[key] = found
+        return found
+
+    def _small_branch(self, package: int, edge_type: int) -> MerkleMap:
+        """A branch that no tree is kept of; one with the same root was the same branch."""
+        root = self.branch_roots([package]).get(package, {}).get(edge_type, b"")
+        found = _small_branches.get(root)
+        if found is None:
+            found = MerkleMap.of(Level.RELATIONS, self.maps.branch_contents(package, {edge_type})[package, edge_type])
+            if len(_small_branches) >= _KEPT_BRANCHES:
+                _small_branches.clear()
+            _small_branches[found.root] = found
         return found
 
     def inbound_set(self, edge_type: int, target: int) -> tuple[MerkleMap, int] | None:
@@ -131,12 +154,14 @@ class StoredMaps:
         return {ends_of(number) for key, number in content(everything, anywhere).places if _is_below(key, prefix, bits)}
 
 
+def _not_kept(name: str) -> StoreError:
+    return StoreError(f"the roots of {name} are not kept", hint="run `knowing fsck --repair`")
+
+
 def stored_map(maps: Maps, row: TreeRow, level: int, content: Content) -> MerkleMap:
     """A kept tree as a map whose lower parts are opened when a walk enters them."""
-    block_bits = max(0, row.bits - BLOCK_BITS)
-    inside = row.bits - block_bits
-    top = _top(level, row.tops, block_bits)
-    return MerkleMap(level, top, _loader(maps, row, level, content, block_bits, inside))
+    buckets = _Buckets(maps, row, level, content)
+    return MerkleMap(level, _top(level, row.tops, buckets.block_bits), buckets)
 
 
 @lru_cache(maxsize=_KEPT_TOPS)
@@ -149,31 +174,66 @@ def _key(prefix: int, bits: int) -> bytes:
     return (prefix << (KEY_BITS - bits)).to_bytes(32, "big")
 
 
-def _loader(maps: Maps, row: TreeRow, level: int, content: Content, block_bits: int, inside: int) -> Loader:
-    last: dict[int, tuple[list[bytes], list[list[int]]]] = {}  # a walk enters a block, and then a bucket of it
+class _Buckets:
+    """Opens the blocks of a kept tree, and the buckets of a block."""
 
-    def load(stub: Stub) -> Leaf | Inner:
+    def __init__(self, maps: Maps, row: TreeRow, level: int, content: Content) -> None:
+        self._maps = maps
+        self._row = row
+        self._level = level
+        self._content = content
+        self.block_bits = max(0, row.bits - BLOCK_BITS)
+        self._inside = row.bits - self.block_bits
+        self._blocks: dict[int, tuple[list[bytes], list[list[int]]]] = {}  # a walk enters one, then a bucket of it
+        self._expected: dict[int, Node | None] = {}
+
+    def __call__(self, stub: Stub) -> Leaf | Inner:
+        """The node that a stub stands for."""
         digest, prefix = stub
-        number = slot_of(prefix) >> (SLOT_BITS - block_bits)
-        block = last.get(number) or maps.caches.block(row.id, number)
+        number = slot_of(prefix) >> (SLOT_BITS - self.block_bits)
+        block = self._block(number)
         if block is None:
             raise StoreError(_DAMAGED, hint="run `knowing fsck --repair`")
-        last.clear()
-        last[number] = block
-        roots, members = block
-        present = {_key(number << inside | place, row.bits): root for place, root in enumerate(roots) if root}
+        roots, _ = block
+        present = {
+            _key(number << self._inside | place, self._row.bits): root for place, root in enumerate(roots) if root
+        }
         if len(present) > 1 and digest not in present.values():
-            return _opened(build_top(level, present), digest)
+            return _opened(build_top(self._level, present), digest)
         if digest not in roots:
             raise StoreError(_DAMAGED, hint="run `knowing fsck --repair`")
-        place = roots.index(digest)
-        bucket = number << inside | place
-        shift = SLOT_BITS - row.bits
-        entries = content(members[place], lambda key: slot_of(key) >> shift == bucket)
-        share = {key: value for key, value in entries.values.items() if slot_of(key) >> shift == bucket}
-        return _opened(build(level, share), digest)
+        bucket = number << self._inside | roots.index(digest)
+        found = self._expected.get(bucket) or self._made({bucket})[bucket]
+        return _opened(found, digest)
 
-    return load
+    def expect(self, keys: Iterable[bytes]) -> None:
+        """Open the buckets that a walk to some keys will enter at once: reading them together costs little more."""
+        wanted = {slot_of(key) >> (SLOT_BITS - self._row.bits) for key in keys} - self._expected.keys()
+        if wanted:
+            self._expected.update(self._made(wanted))
+
+    def _made(self, buckets: set[int]) -> dict[int, Node | None]:
+        shift, places = SLOT_BITS - self._row.bits, (1 << self._inside) - 1
+        members: list[int] = []
+        for bucket in sorted(buckets):
+            block = self._block(bucket >> self._inside)
+            if block is not None:
+                members += block[1][bucket & places]
+        entries = self._content(members, lambda key: slot_of(key) >> shift in buckets)
+        shares: dict[int, dict[bytes, bytes]] = {bucket: {} for bucket in buckets}
+        for key, value in entries.values.items():
+            share = shares.get(slot_of(key) >> shift)
+            if share is not None:
+                share[key] = value
+        return {bucket: build(self._level, share) for bucket, share in shares.items()}
+
+    def _block(self, number: int) -> tuple[list[bytes], list[list[int]]] | None:
+        block = self._blocks.get(number) or self._maps.caches.block(self._row.id, number)
+        if block is not None:
+            if len(self._blocks) >= _KEPT_BLOCKS:
+                self._blocks.clear()
+            self._blocks[number] = block
+        return block
 
 
 def _opened(node: Node | None, digest: bytes) -> Leaf | Inner:

@@ -7,6 +7,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator
 from typing import Any
 
+from knowing_protocol.graph import MAP_LEVELS
+
 from knowingd.store.codes import LAYER_OF_PROVENANCE
 from knowingd.store.packing import pack_buckets, unpack_buckets, unpack_ids
 from knowingd.store.rows import BLOCK_BITS, NO_TYPE, PROVENANCE_BITS, SEVERAL, InboundRow, TreeRow
@@ -100,6 +102,12 @@ class Caches:
         """All trees of a graph, or of one map."""
         query = "SELECT * FROM trees WHERE layer = ? AND map = coalesce(?, map)"
         return [TreeRow(*row) for row in self.session.select(query, "id", ids, layer, name)]
+
+    def named_roots(self, layer: int) -> dict[str, bytes]:
+        """The roots of the named maps of a graph, by name."""
+        marks = ", ".join("?" * len(MAP_LEVELS))  # by their names, because sets can have many more trees
+        query = f"SELECT map, root FROM trees WHERE layer = ? AND map IN ({marks}) AND type = ? AND subject = ''"
+        return dict(self.session.execute(query, (layer, *MAP_LEVELS, NO_TYPE)))
 
     def new_tree_id(self) -> int:
         """An id for a tree that is about to be put."""

@@ -86,21 +86,21 @@ class Session:
         """The hash of a node as its columns tell it."""
         text = self._package_names.get(package)
         if text is None:
-            text = self._package_name(package)
+            text = self.package_name(package)
         return node_hash("" if kind == _EXTERNAL else self.repo, text, name, KINDS[kind])
 
-    def _package_name(self, package: int) -> str:
+    def package_name(self, package: int) -> str:
+        """The name of a package; all are read at once, and again if there is a new one."""
         found = self._package_names.get(package)
         if found is None:
-            self._package_names = self.packages()
-            found = self._package_names[package]
+            found = self.packages()[package]
         return found
 
     def identities(self, ids: Collection[int] | None) -> dict[int, NodeId]:
         """What nodes are, without the work of hashing them."""
         query = "SELECT id, package_id, name, kind FROM nodes"
         return {
-            node: NodeId("" if kind == _EXTERNAL else self.repo, self._package_name(package), name, KINDS[kind])
+            node: NodeId("" if kind == _EXTERNAL else self.repo, self.package_name(package), name, KINDS[kind])
             for node, package, name, kind in self.select(query, "id", ids)
         }
 
@@ -155,7 +155,13 @@ class Session:
 
     def packages(self) -> dict[int, str]:
         """Id to name of all packages."""
-        return dict(self.execute("SELECT id, name FROM packages"))
+        self._package_names = dict(self.execute("SELECT id, name FROM packages"))
+        return self._package_names
+
+    def package_number(self, name: str) -> int | None:
+        """The id of a package by its name."""
+        row = self.execute("SELECT id FROM packages WHERE name = ?", (name,)).fetchone()
+        return row[0] if row else None
 
     def package_ids(self, ids: Collection[int] | None = None) -> dict[int, int]:
         """Node id to package id."""

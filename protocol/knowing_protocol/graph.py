@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from enum import IntEnum
+from functools import lru_cache
 from hashlib import sha256
 from typing import NamedTuple, Protocol
 
@@ -89,6 +90,7 @@ def package_key(package: str) -> bytes:
     return tagged("package", package)
 
 
+@lru_cache(maxsize=64)
 def edge_type_key(edge_type: str) -> bytes:
     """The key of an edge type under its package."""
     return tagged("type", edge_type)
@@ -313,7 +315,7 @@ class Graph:
         """The graph root."""
         return self.top.root
 
-    def tree(self, name: str) -> MerkleMap:
+    def tree(self, name: str, _keys: Iterable[bytes] = ()) -> MerkleMap:
         """A named map, or `graph` for the map of all of them."""
         return self.top if name == "graph" else self.maps[name]
 

@@ -28,6 +28,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
+from functools import cache
 from typing import Final, NamedTuple
 
 from knowing_protocol.errors import InvalidNameError
@@ -91,32 +92,8 @@ def _text_without(reserved: str) -> str:
     return rf"(?:[^{reserved}{_NEVER}]++|%[0-9A-F]{{2}})++"
 
 
-def _grammars() -> dict[str, _Grammar]:
-    name = _text_without(_ALWAYS_RESERVED + "./:")
-    element = _text_without(_ALWAYS_RESERVED + "/")
-    last_go_element = _text_without(_ALWAYS_RESERVED + "/.")
-
-    def tail(separator: str) -> str:
-        return rf"(?:{separator}{name}|\(\))*+(?:{separator}\*)?"
-
-    dotted = _Grammar(re.compile(f"({name})({tail('[.]')})"), re.compile(tail("[.]")), ".", ".")
-    rust = _Grammar(re.compile(f"({name})({tail('::')})"), re.compile(tail("::")), "::", "::")
-    go = re.compile(rf"((?:{element}/)*+{last_go_element})([.]{name}{tail('[.]')}|[.]\*|)")
-    npm = re.compile(rf"({element}(?:/{element})*+)(#{name}{tail('[.]')}|#\*|)")
-    languages = {
-        "python": dotted,
-        "npm": _Grammar(npm, dotted.tail, "#", "."),
-        "go": _Grammar(go, dotted.tail, ".", "."),
-        "java": dotted,
-        "rust": rust,
-        "csharp": dotted,
-    }
-    unresolved = _Grammar(re.compile(f"({'|'.join(languages)})(/{name})"), None, "/", "/")
-    return {**languages, "unresolved": unresolved}
-
-
-_GRAMMARS: Final = _grammars()
-SCHEMES: Final = frozenset(_GRAMMARS)
+_LANGUAGES: Final = ("python", "npm", "go", "java", "rust", "csharp")
+SCHEMES: Final = frozenset((*_LANGUAGES, "unresolved"))
 _HINT: Final = "see the grammar in protocol/SPEC.md; an example is python://flask.app.Flask().route"
 
 
@@ -231,14 +208,28 @@ def _malformed(text: str, reason: str) -> InvalidNameError:
     return InvalidNameError(f"not a canonical path, {reason}: {text[:80]!a}", hint=_HINT)
 
 
+@cache
 def _grammar_of(scheme: str) -> _Grammar:
-    grammar = _GRAMMARS.get(scheme)
-    if grammar is None:
+    """The grammar of a scheme, compiled when its first path comes: few programs meet all languages."""
+    if scheme not in SCHEMES:
         raise InvalidNameError(
             f"a canonical path has no such scheme: {scheme[:80]!a}",
-            hint=f"the schemes are {', '.join(_GRAMMARS)}",
+            hint=f"the schemes are {', '.join((*_LANGUAGES, 'unresolved'))}",
         )
-    return grammar
+    name = _text_without(_ALWAYS_RESERVED + "./:")
+    if scheme == "unresolved":
+        return _Grammar(re.compile(f"({'|'.join(_LANGUAGES)})(/{name})"), None, "/", "/")
+    separator = "::" if scheme == "rust" else "."
+    literal = "::" if scheme == "rust" else "[.]"
+    tail = rf"(?:{literal}{name}|\(\))*+(?:{literal}\*)?"
+    head, first = f"({name})({tail})", separator
+    element = _text_without(_ALWAYS_RESERVED + "/")
+    if scheme == "go":
+        last_element = _text_without(_ALWAYS_RESERVED + "/.")
+        head = rf"((?:{element}/)*+{last_element})([.]{name}{tail}|[.]\*|)"
+    elif scheme == "npm":
+        head, first = rf"({element}(?:/{element})*+)(#{name}{tail}|#\*|)", "#"
+    return _Grammar(re.compile(head), re.compile(tail), first, separator)
 
 
 def _parsed_head(text: str, scheme: str, grammar: _Grammar, match: re.Match[str]) -> tuple[str, tuple[Step, ...]]:

@@ -22,8 +22,8 @@ class ProvableGraph(GraphReader, Protocol):
     def root(self) -> bytes:
         """The graph root."""
 
-    def tree(self, name: str) -> MerkleMap:
-        """A named map, or `graph` for the map of all of them."""
+    def tree(self, name: str, _keys: Iterable[bytes] = (), /) -> MerkleMap:
+        """A named map, or `graph` for the map of all of them; the keys are those that will be asked for next."""
 
     def package_tree(self, package: str) -> MerkleMap | None:
         """The map of a package's edge types."""
@@ -129,7 +129,7 @@ class _SectionWriter:
             "entry": entry,
             "graph": which,
             "top": _proof(self.inner.tree("graph"), [graph.map_key(name) for name in keys]),
-            "maps": {name: _proof(self.inner.tree(name), wanted) for name, wanted in keys.items()},
+            "maps": {name: _proof(self.inner.tree(name, wanted), wanted) for name, wanted in keys.items()},
             **{name: rows for name, rows in lists.items() if rows},
         }
 

@@ -71,7 +71,7 @@ def make(root: Path) -> tuple[dict[str, Any], Trust]:
     commit(root / "application", "app.py", "")
     knowing(fork, "index", "application")
     machine, other = Machine(home), Machine(fork)
-    proofs = Proofs(machine.federation)
+    proofs = Proofs(machine.node)
     before = next(header.commit for header in map(machine.node.store.header, range(4))
                   if header.repository.endswith("/application"))  # fmt: skip
     bundles: dict[str, Any] = {

@@ -49,7 +49,7 @@ APPLICATION = {
 def trust_of(*machines: Machine) -> Trust:
     nodes = {}
     for one in machines:
-        nodes[one.federation.origin] = Proofs(one.federation).trusted("node", ["*"])
+        nodes[one.federation.origin] = Proofs(one.node).trusted("node", ["*"])
     return Trust(nodes)
 
 
@@ -119,7 +119,7 @@ def test_what_a_bundle_states_is_what_the_graphs_say(machine: Make) -> None:
     graphs = [Graph(repo, alice.records[repo]) for repo in repos]
     trust = trust_of(alice)
     random = Random(5)
-    proofs = Proofs(alice.federation)
+    proofs = Proofs(alice.node)
     checked = 0
     for repo in repos:
         local = [node for node in alice.records[repo].nodes if node.repo and node.kind != NodeKind.EXTERNAL]
@@ -137,19 +137,19 @@ def test_what_a_bundle_states_is_what_the_graphs_say(machine: Make) -> None:
 
 
 def test_a_relation_across_repositories_is_proven(code: Machine) -> None:
-    proofs = Proofs(code.federation)
+    proofs = Proofs(code.node)
     report = verified(proofs.relation("app:go", "lib.Client.send", "calls"), trust_of(code))
     assert 'calls the method "Client.send"' in report.statement
     assert len(report.entries) == 2
 
 
 def test_a_relation_through_a_third_repository_is_proven(code: Machine) -> None:
-    report = verified(Proofs(code.federation).relation("app:go", "lib.make", "calls"), trust_of(code))
+    report = verified(Proofs(code.node).relation("app:go", "lib.make", "calls"), trust_of(code))
     assert "calls the function" in report.statement
 
 
 def test_absence_fails_with_the_callers_shown(code: Machine) -> None:
-    proofs = Proofs(code.federation)
+    proofs = Proofs(code.node)
     for symbol in ("lib.make", "lib.Client.send", "python://hashlib.md5"):
         with pytest.raises(HasCallersError) as caught:
             proofs.callers(symbol, ("calls",), absent=True)
@@ -157,7 +157,7 @@ def test_absence_fails_with_the_callers_shown(code: Machine) -> None:
 
 
 def test_absence_of_what_nobody_calls_is_proven(code: Machine) -> None:
-    proofs = Proofs(code.federation)
+    proofs = Proofs(code.node)
     report = verified(proofs.callers("lib.unused", ("calls",), absent=True, complete=True), trust_of(code))
     assert "all of the roster" in report.statement
     report = verified(proofs.callers("python://hashlib.sha1", ("calls",), absent=True), trust_of(code))
@@ -166,11 +166,11 @@ def test_absence_of_what_nobody_calls_is_proven(code: Machine) -> None:
 
 def test_a_name_that_should_be_defined_and_is_not_is_refused(code: Machine) -> None:
     with pytest.raises(KnowingError):
-        Proofs(code.federation).callers("python://lib.nothing", ("calls",), absent=True)
+        Proofs(code.node).callers("python://lib.nothing", ("calls",), absent=True)
 
 
 def test_a_relation_that_was_not_seen_is_not_proven_and_its_absence_is(code: Machine) -> None:
-    proofs = Proofs(code.federation)
+    proofs = Proofs(code.node)
     with pytest.raises(KnowingError):
         proofs.relation("app:check", "lib.make", "calls")
     report = verified(proofs.no_relation("app:check", "lib.make", "calls"), trust_of(code))
@@ -185,7 +185,7 @@ def test_a_replica_proves_under_its_origins_signature(machine: Make) -> None:
     alice.serve()
     bob.modes(bob.join(alice, "github.com/acme/*"))
     node = next(node for node in alice.records[repo].nodes if node.kind == "function")
-    made = Proofs(bob.federation).callers(node_hash(*node).hex(), ("calls",))
+    made = Proofs(bob.node).callers(node_hash(*node).hex(), ("calls",))
     report = verified(made, trust_of(alice))
     assert report.checkpoints[0].origin == alice.federation.origin
 
@@ -197,7 +197,7 @@ def test_an_earlier_state_is_proven_as_long_as_it_is_kept(machine: Make) -> None
     for seed in range(4):
         alice.edit(repo, seed)
         first &= set(alice.records[repo].nodes)
-    proofs, trust = Proofs(alice.federation), trust_of(alice)
+    proofs, trust = Proofs(alice.node), trust_of(alice)
     node = min(node for node in first if node.kind == "function")
     for index in (1, 0, 3):
         header = alice.node.store.header(index)
@@ -242,7 +242,7 @@ def test_a_damaged_database_makes_no_proof(machine: Make) -> None:
             lambda connection: connection.execute("UPDATE tree_blocks SET roots = zeroblob(length(roots))").close()
         )
     with pytest.raises(KnowingError):
-        Proofs(alice.federation).callers(node_hash(*node).hex(), ("calls",))
+        Proofs(alice.node).callers(node_hash(*node).hex(), ("calls",))
 
 
 def mutated(value: Any, random: Random) -> Any:
@@ -261,7 +261,7 @@ def mutated(value: Any, random: Random) -> Any:
 
 
 def test_no_mutation_of_a_real_bundle_is_accepted_with_another_statement(code: Machine) -> None:
-    proofs, trust = Proofs(code.federation), trust_of(code)
+    proofs, trust = Proofs(code.node), trust_of(code)
     bundles = [
         proofs.relation("app:go", "lib.Client.send", "calls").bundle,
         proofs.callers("lib.unused", ("calls",), absent=True).bundle,

@@ -35,24 +35,24 @@ def origin(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machine]:
 
 
 def scope_of(made: Made, machine: Machine) -> list[str]:
-    trust = Trust({machine.federation.origin: Proofs(machine.federation).trusted("node", ["*"])})
+    trust = Trust({machine.federation.origin: Proofs(machine.node).trusted("node", ["*"])})
     report = verify_bundle(packed(made.bundle), trust, keys.verify)
     assert report.verdict == VERIFIED, (report.code, report.reason)
     return [one["repository"] for one in made.bundle["statement"]["scope"]]
 
 
 def test_a_relation_takes_only_the_repositories_on_the_way(origin: Machine) -> None:
-    made = Proofs(origin.federation).relation("app:go", "lib.make", "calls")
+    made = Proofs(origin.node).relation("app:go", "lib.make", "calls")
     assert scope_of(made, origin) == ["local/application", "local/between", "local/lib"]
 
 
 def test_a_pattern_that_matches_nothing_is_refused_though_the_symbol_has_a_home(origin: Machine) -> None:
     with pytest.raises(NotFoundError, match="no repository matches 'nothing'"):
-        Proofs(origin.federation).callers("lib.unused", ("calls",), "nothing", absent=True)
+        Proofs(origin.node).callers("lib.unused", ("calls",), "nothing", absent=True)
 
 
 def test_the_end_of_a_url_will_do_for_all_of_a_roster(origin: Machine) -> None:
-    proofs = Proofs(origin.federation)
+    proofs = Proofs(origin.node)
     made = proofs.callers("lib.unused", ("calls",), "lib", absent=True, complete=True)
     assert made.bundle["statement"]["all_of"]["pattern"] == "*/lib"
     assert scope_of(made, origin) == ["local/lib"]
@@ -67,7 +67,7 @@ def test_a_node_without_repositories_of_its_own_says_why_it_cannot_speak_of_all(
     origin.serve()
     other.modes(other.join(origin, "*"))
     with pytest.raises(UsageError, match="no repositories of its own"):
-        Proofs(other.federation).callers("lib.unused", ("calls",), absent=True, complete=True)
+        Proofs(other.node).callers("lib.unused", ("calls",), absent=True, complete=True)
     other.close()
     origin.stop()
 
@@ -75,7 +75,7 @@ def test_a_node_without_repositories_of_its_own_says_why_it_cannot_speak_of_all(
 def test_a_log_that_grows_between_two_proofs_is_seen(tmp_path: Path) -> None:
     machine = Machine(tmp_path / "home")
     machine.add("acme/one", 1)
-    proofs = Proofs(machine.federation)
+    proofs = Proofs(machine.node)
     first = proofs.callers("python://hashlib.md5", ("calls",), absent=True, complete=True)
     machine.add("acme/two", 2)
     second = proofs.callers("python://hashlib.md5", ("calls",), absent=True, complete=True)
