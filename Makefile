@@ -3,6 +3,9 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+# Tests and benchmarks start hundreds of processes: none of them should compile the sources again.
+export PYTHONPYCACHEPREFIX := $(CURDIR)/$(VENV)/bytecode
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo test lint check verifier vectors lock bench clean
 

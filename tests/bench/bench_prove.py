@@ -108,6 +108,7 @@ def relation_rows(node: Node, home: Path, size: Size) -> Iterator[Row]:
         for one in ends:
             proofs.relation(*one, "calls")
 
+    proofs.relation(*ends.pop(), "calls")  # the first question makes the catalog
     first = cpu(make, 1) / len(ends) * 1e3
     warm = cpu(make) / len(ends) * 1e3
     yield Row(f"a relation's proof made, warm, ms ({SEED_MADE})", f"{warm:.2f}", "at most 2", warm <= 2)
