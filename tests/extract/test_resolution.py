@@ -197,6 +197,22 @@ def test_a_path_out_of_the_repository_keeps_its_types() -> None:
     assert "python://builtins.open" in found
 
 
+def test_a_variable_with_a_value_from_outside_is_no_reference() -> None:
+    body = """
+    import flask
+    def f(rv):
+        if isinstance(rv, tuple):
+            rv, status = rv
+        if isinstance(rv, flask.Response):
+            keep(rv)
+        return lambda: rv
+    """
+    code = Indexed({"app/__init__.py": "", "app/main.py": body})
+    found = code.targets("app/main:f", "references")
+    assert {"python://builtins.tuple", "python://flask.Response"} <= found
+    assert not {one for one in found if one.endswith("()")}
+
+
 def test_both_branches_of_a_conditional_import_are_candidates() -> None:
     body = "try:\n    import ujson as json\nexcept ImportError:\n    import json\ndef f():\n    json.loads('')"
     assert calls("app/main:f", body) == {"python://{ujson|json}.loads"}

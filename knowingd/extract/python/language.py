@@ -16,7 +16,7 @@ from knowingd.extract.python.manifest import is_manifest, summarize_manifest
 from knowingd.extract.python.modules import ROOTS_KEY, Modules, is_source, unit_keys, units_of
 from knowingd.extract.python.summary import summarize
 
-VERSION: Final = "1"  # raise it with every change of what a file or tree means
+VERSION: Final = "2"  # raise it with every change of what a file or tree means
 
 
 class Python:

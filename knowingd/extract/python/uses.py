@@ -119,13 +119,19 @@ class Uses(Published):
         """The edges of a reference, without their source."""
         meaning = self.evaluator.symbols(file, number)
         edge_type = _EDGE_OF_CODE[code]
+        values = meaning.values
+        if edge_type == "references" and any(map(_is_result, values)):
+            # A variable that holds what a call gave: nothing that has a name is referred to by it.
+            values = tuple(value for value in values if not _is_result(value))
+            if not values:
+                return []
         chained = code in "crt"
         offset = self._offset(file, number) if chained else 0
         found: list[Target] = []
         provenance = self._provenance(meaning)
         # A value that is only ever None has no members here; somebody may set it elsewhere.
-        unknown = bool(meaning.flags & (UNKNOWN | CUT)) or not meaning.values
-        for value in meaning.values:
+        unknown = bool(meaning.flags & (UNKNOWN | CUT)) or not values
+        for value in values:
             target = self._used(value, edge_type)
             if target is None:
                 unknown = unknown or value[0] not in "BK" or edge_type == "calls"
@@ -217,6 +223,10 @@ class Uses(Published):
                 return _head_name(step)
             number = base
         return ""
+
+
+def _is_result(value: Value) -> bool:
+    return bool(value[0] == "X" and value[1].endswith("()"))
 
 
 def _head_name(step: str) -> str:
