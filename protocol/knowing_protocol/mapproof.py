@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from hashlib import sha256
 
 from knowing_protocol import critbit
-from knowing_protocol.critbit import KEY_BITS, Leaf, Loader, MerkleMap, Node, Stub
+from knowing_protocol.critbit import KEY_BITS, Loader, MerkleMap, Node
 from knowing_protocol.errors import RejectedError
 
 MAX_PROOF_BYTES = 8 * 1024 * 1024
@@ -56,12 +56,14 @@ def prove_map(tree: MerkleMap, keys: Iterable[bytes]) -> bytes:
 class ProvenMap:
     """The part of a map that a proof shows: looked up like a map, and loud about what it does not show."""
 
-    __slots__ = ("node", "what")
+    __slots__ = ("_asked", "_leaves", "_reached", "node", "what")
 
     def __init__(self, proof: bytes, level: int, root: bytes, what: str) -> None:
         """Decode and hash a proof; `what` names the map in reasons."""
         self.what = what
-        self.node = _decode(proof, level, what)
+        self.node, self._leaves = _decode(proof, level, what)
+        self._reached: set[bytes] = set()
+        self._asked = False
         found = self.node[0] if self.node is not None else critbit.empty_hash(level)
         if found != root:
             raise RejectedError(
@@ -70,14 +72,30 @@ class ProvenMap:
 
     def get(self, key: bytes) -> bytes | None:
         """The value that the map has for a key, None where it provably has none."""
-        return critbit.lookup(self.node, key, self._left_out)
+        self._asked = True
+        node = self.node
+        if node is None:
+            return None
+        while len(node) == 4:
+            node = node[3] if critbit.bit(key, node[1]) else node[2]
+        if len(node) == 2:
+            raise RejectedError(
+                f"{self.what}-not-shown", f"the proof of the {self.what} map leaves out a key it must show"
+            )
+        self._reached.add(node[1])
+        return node[2] if node[1] == key else None
 
-    def _left_out(self, _stub: Stub) -> Leaf:
-        raise RejectedError(f"{self.what}-not-shown", f"the proof of the {self.what} map leaves out a key it must show")
+    @property
+    def is_used(self) -> bool:
+        """Whether it was asked, and shows no more than the answers needed."""
+        return self._asked and len(self._reached) == self._leaves
 
 
-def _decode(proof: bytes, level: int, what: str) -> Node | None:
-    """The pruned tree, hashed from its leaves; every rule of the shape is checked before the root is."""
+def _decode(proof: bytes, level: int, what: str) -> tuple[Node | None, int]:
+    """The pruned tree, hashed from its leaves, and how many it shows; an inner node that shows no side counts as one.
+
+    Every rule of the shape is checked before the root is.
+    """
     size = len(proof)
     if size > MAX_PROOF_BYTES:
         raise RejectedError(f"{what}-too-large", f"the proof of the {what} map has {size} bytes")
@@ -86,7 +104,8 @@ def _decode(proof: bytes, level: int, what: str) -> Node | None:
     if proof[0] == _EMPTY:
         if size != 1:
             raise RejectedError(f"{what}-trailing", f"the proof of the {what} map goes on after its end")
-        return None
+        return None, 0
+    shown = 0
     leaf_prefix = bytes((0, level))
     inner_prefix = bytes((1, level))
     position = 0
@@ -118,6 +137,7 @@ def _decode(proof: bytes, level: int, what: str) -> Node | None:
             body = proof[position + 1 : position + 65]
             position += 65
             key = body[:32]
+            shown += 1
             node = (sha256(leaf_prefix + body).digest(), key, body[32:])
             if position <= size:
                 number = int.from_bytes(key, "big")
@@ -131,6 +151,7 @@ def _decode(proof: bytes, level: int, what: str) -> Node | None:
         while lefts and (left := lefts[-1]) is not None:
             lefts.pop()
             depth = depths.pop()
+            shown += len(left) == len(node) == 2
             digest = sha256(inner_prefix + bytes((depth,)) + left[0] + node[0]).digest()
             node = (digest, depth, left, node)
         if not lefts:
@@ -138,7 +159,7 @@ def _decode(proof: bytes, level: int, what: str) -> Node | None:
         lefts[-1] = node
     if position != size:
         raise RejectedError(f"{what}-trailing", f"the proof of the {what} map goes on after its end")
-    return node
+    return node, shown
 
 
 def check_complete(level: int, content: Mapping[bytes, bytes], root: bytes, what: str) -> None:

@@ -103,6 +103,8 @@ SECTION = encoding.record(
     },
 )
 
+_RECORDS: Final = ("packages", "branches", "sets", "relations", "names", "aliases", "alias_of", "members", "facts")
+
 
 class ProvenGraph:
     """A graph as far as a section proves it under a root that is believed."""
@@ -123,8 +125,11 @@ class ProvenGraph:
         self._values_by_name: dict[tuple[str, NodeId], bytes] = {}  # inbound values out of complete names sets
         refs: tuple[TypeRef, ...] = section["symbols"]
         self._symbols = [symbol_from_ref(ref, repo) for ref in refs]
+        self._used_symbols: set[int] = set()
+        self._used_records: set[tuple[str, tuple[Any, ...]]] = set()
+        self._records = sum(len(section[name]) for name in _RECORDS)
         self._lower_maps: dict[tuple[bytes, Level], ProvenMap] = {}
-        top = ProvenMap(section["top"], Level.GRAPH, root, "graph")
+        self._top = top = ProvenMap(section["top"], Level.GRAPH, root, "graph")
         self._maps: dict[str, ProvenMap] = {}
         for name, proof in section["maps"].items():
             map_root = top.get(graph.map_key(name))
@@ -144,6 +149,7 @@ class ProvenGraph:
     def _symbol(self, index: int) -> NodeId:
         if index >= len(self._symbols):
             raise RejectedError("symbol-index", "a record refers to a symbol that the bundle does not have")
+        self._used_symbols.add(index)
         return self._symbols[index]
 
     def _resolved(self, rows: Iterable[tuple[Any, ...]], *columns: int) -> list[tuple[Any, ...]]:
@@ -164,8 +170,18 @@ class ProvenGraph:
     def _record(self, records: Mapping[tuple[Any, ...], tuple[Any, ...]], key: tuple[Any, ...], what: str) -> Any:
         if key not in records:
             raise RejectedError(f"{what}-record-missing", f"the bundle leaves out a record of the {what} map")
+        self._used_records.add((what, key))
         found = records[key]
         return found[0] if len(found) == 1 else found
+
+    @property
+    def is_used(self) -> bool:
+        """Whether everything that the section shows was needed for some answer."""
+        return (
+            len(self._used_records) == self._records
+            and len(self._used_symbols) == len(self._symbols)
+            and all(one.is_used for one in (self._top, *self._maps.values(), *self._lower_maps.values()))
+        )
 
     def has_node(self, node: NodeId) -> bool:
         """See `GraphReader`."""

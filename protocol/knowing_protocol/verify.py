@@ -161,6 +161,8 @@ class _Checked:
         self.verifier = verifier
         self.reports: list[CheckpointReport] = []
         self.doubt = ""  # why nothing is wrong and yet nobody can tell
+        self.rosters: dict[int, MerkleMap | ProvenMap] = {}
+        self.shown: list[ProvenGraph] = []
 
     def run(self) -> list[Header]:
         """Check everything; the headers in scope, in the order of the statement."""
@@ -185,6 +187,7 @@ class _Checked:
             self._check_speaks_for(self._log(self.bundle.entries[position].checkpoint), entry.repository)
         headers = [self.bundle.entries[position].header for position in positions]
         self._check_answer(statement, positions, headers)
+        self._check_nothing_more(statement, positions)
         return headers
 
     def _check_checkpoint(self, signed: SignedCheckpoint) -> _Log:
@@ -218,11 +221,18 @@ class _Checked:
         raise RejectedError("unsigned", "the checkpoint is signed by no key of the node whose log it is")
 
     def _check_pins(self, trusted: TrustedNode, epoch: int, checkpoint: Checkpoint, signed: SignedCheckpoint) -> str:
-        """Compare a checkpoint with what is already known of its log; older or different states are refused."""
+        """Compare a checkpoint with what is already known of its log: no fork, and no head that was overtaken."""
         known = "none"
+        overtaken = False
         for pin in trusted.pins:
             if pin.epoch > epoch or (pin.epoch == epoch and pin.size > checkpoint.size):
-                raise RejectedError("older-than-pin", "the checkpoint is older than a state of that log known before")
+                if self.bundle.statement.at == AT_HEAD:
+                    raise RejectedError(
+                        "older-than-pin",
+                        "the log is known to have grown since, so that this is not about its head any more",
+                    )
+                overtaken = True
+                continue
             if pin.epoch < epoch:
                 continue
             if pin.size == checkpoint.size:
@@ -237,6 +247,11 @@ class _Checked:
                 self.doubt = "the bundle does not show that the log extends the pinned state"
             if known == "none":
                 known = "extends" if paths or not pin.size else "not shown"
+        if overtaken and known != "equal":
+            self.doubt = (
+                "the bundle is older than the pinned state of the log, and nothing shows that one grew to the other"
+            )
+            return "not shown"
         return known
 
     def _check_included(self, entry: LogEntry) -> bool:
@@ -275,7 +290,7 @@ class _Checked:
 
     def _check_heads(self, statement: Statement, positions: Sequence[int]) -> None:
         """That every entry in scope is the newest of its repository and ref, and that the scope is all it claims."""
-        rosters: dict[int, MerkleMap | ProvenMap] = {}
+        rosters = self.rosters
         for roster in self.bundle.rosters:
             rosters[roster.checkpoint] = self._check_roster(roster)
         for position in positions:
@@ -342,7 +357,7 @@ class _Checked:
         for position, header in zip(positions, headers, strict=True):
             stated = relations.get(header.repository, {})
             graphs = [
-                _proven(header.repository, root, sections.get((position, which)), _observed(stated, provenances))
+                self._graph(header.repository, root, sections.get((position, which)), _observed(stated, provenances))
                 for which, root, provenances in (
                     ("source", header.source, SOURCE_PROVENANCES),
                     ("overlay", header.overlay, OVERLAY_PROVENANCES),
@@ -350,6 +365,37 @@ class _Checked:
             ]
             readers.append(SnapshotReader(header.repository, graphs))
         _compare(statement.answer, decide(statement.question, readers))
+
+    def _graph(
+        self, repository: str, root: bytes | None, section: dict[str, Any] | None, inbound: Relations
+    ) -> GraphReader:
+        if root is None:
+            raise RejectedError("withdrawn", f"{repository} was withdrawn at that entry")
+        if root == EMPTY_GRAPH_ROOT:
+            return EmptyGraph(repository)
+        if section is None:
+            raise RejectedError("graph-not-shown", f"the bundle shows nothing of a graph of {repository}")
+        found = ProvenGraph(repository, root, section, inbound)
+        self.shown.append(found)
+        return found
+
+    def _check_nothing_more(self, statement: Statement, positions: Sequence[int]) -> None:
+        """That nothing is shown which no step needed: what nobody looked at must not travel under a verdict."""
+        bundle = self.bundle
+        heads = {roster.head for roster in bundle.rosters}
+        logs = {bundle.entries[position].checkpoint for position in positions}
+        listed = sum(roster.complete is not None for roster in bundle.rosters)
+        needed = (
+            logs == set(range(len(bundle.checkpoints)))
+            and heads.union(positions) == set(range(len(bundle.entries)))
+            and (statement.at != AT_HEAD or heads == {at for at, one in enumerate(self.included) if one})
+            and len(bundle.rosters) == len(self.rosters)
+            and listed == (statement.all_of is not None)
+            and len(bundle.graphs) == len(self.shown)
+            and all(one.is_used for one in (*self.rosters.values(), *self.shown) if not isinstance(one, MerkleMap))
+        )
+        if not needed:
+            raise RejectedError("unused", "the bundle shows more than its statement needs")
 
 
 def _observed(relations: Relations, provenances: frozenset[str]) -> Relations:
@@ -359,16 +405,6 @@ def _observed(relations: Relations, provenances: frozenset[str]) -> Relations:
         mine = [Relation(source, tuple(one for one in ways if one in provenances)) for source, ways in rows]
         found[key] = tuple(row for row in mine if row.provenances)
     return found
-
-
-def _proven(repository: str, root: bytes | None, section: dict[str, Any] | None, inbound: Relations) -> GraphReader:
-    if root is None:
-        raise RejectedError("withdrawn", f"{repository} was withdrawn at that entry")
-    if root == EMPTY_GRAPH_ROOT:
-        return EmptyGraph(repository)
-    if section is None:
-        raise RejectedError("graph-not-shown", f"the bundle shows nothing of a graph of {repository}")
-    return ProvenGraph(repository, root, section, inbound)
 
 
 def _compare(stated: Answer, shown: Answer) -> None:

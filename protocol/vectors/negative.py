@@ -5,6 +5,7 @@ import forgeries_of_history
 import forgeries_of_proofs
 import forgeries_of_records
 import forgeries_of_statements
+import forgeries_of_surplus
 from forge import NEGATIVE
 
 __all__ = [
@@ -14,4 +15,5 @@ __all__ = [
     "forgeries_of_proofs",
     "forgeries_of_records",
     "forgeries_of_statements",
+    "forgeries_of_surplus",
 ]

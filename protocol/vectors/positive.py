@@ -13,7 +13,7 @@ from knowing_protocol.history import log_name, node_name
 from knowing_protocol.keys import Revocation, Rotation, revocation_text, rotation_text
 from knowing_protocol.note import sign_note
 from knowing_protocol.prover import make_bundle
-from knowing_protocol.statement import AllOf
+from knowing_protocol.statement import AT_COMMITS, AllOf
 from knowing_protocol.trust import Pin, TrustedNode, trust_to_json
 from world import PAYMENTS, SHOP, TOOLS, Builder, Node, payments, seed, shop, tools, world
 
@@ -200,6 +200,22 @@ def pinned() -> Case:
     return case(make_bundle(Question("node", CHARGE), [node.subject(0, view)]), node.trusted(pins=(pin,)))
 
 
+def at_commits_of_an_overtaken_state() -> Case:
+    """A bundle about commits stays good when the log grows, where the state it is of was pinned too."""
+    node = world()
+    view = node.view(2)
+    pins = (Pin(0, 2, node.log.root(2)), Pin(0, 4, node.log.root(4)))
+    bundle = make_bundle(Question("node", CHARGE), [node.subject(0, view)], at=AT_COMMITS)
+    return case(bundle, node.trusted(pins=pins))
+
+
+def at_commits_older_than_the_pin() -> Case:
+    """Nothing is wrong with an older bundle about commits, but nothing shows that the pinned log has grown from it."""
+    node = world()
+    bundle = make_bundle(Question("node", CHARGE), [node.subject(0, node.view(2))], at=AT_COMMITS)
+    return case(bundle, node.trusted(pins=(Pin(0, 4, node.log.root(4)),)))
+
+
 def names_with_colons() -> Case:
     """Package and name may hold what joins them elsewhere."""
     node = Node("hub")
@@ -256,5 +272,8 @@ POSITIVE: tuple[Callable[[], Case], ...] = (
     callers_of_two_nodes,
     rotated_key,
     pinned,
+    at_commits_of_an_overtaken_state,
+    at_commits_older_than_the_pin,
     names_with_colons,
 )
+DOUBTFUL = (at_commits_older_than_the_pin,)
