@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from knowing_protocol.claims import CALLERS, NO_RELATION, RELATION, Answer, Question, decide
 from knowing_protocol.critbit import MerkleMap
@@ -20,7 +20,7 @@ from knowing_protocol.paths import parse_path, plain_prefixes
 from knowing_protocol.prover import LogView, Subject, make_bundle
 from knowing_protocol.section import EMPTY_GRAPH_ROOT
 from knowing_protocol.statement import AT_COMMITS, AT_HEAD, AllOf
-from knowing_protocol.trust import Pin, TrustedNode
+from knowing_protocol.trust import Pin, Trust, TrustedNode
 from knowing_protocol.urls import matches
 from knowing_protocol.vocabulary import NodeKind
 from knowing_protocol.walk import walk
@@ -42,6 +42,9 @@ from knowingd.store.repository import RepositoryStore
 from knowingd.store.rows import SnapshotRow
 
 MIN_COMMIT = 4
+EXPORTED: Final = "exported_pins"
+"""The setting that remembers which states of the log stand in trust files: epoch and size."""
+MAX_EXPORTED: Final = 16
 
 
 class HasCallersError(KnowingError):
@@ -57,12 +60,25 @@ class HasCallersError(KnowingError):
         self.answer = answer
 
 
+class HasRelationError(KnowingError):
+    """What should be absent is there."""
+
+    code = "relation-found"
+
+    def __init__(self, source: NodeId, target: NodeId, edge_type: str) -> None:
+        super().__init__(
+            f"not so: there is a relation {edge_type!r} from {source.name} to {target.name}",
+            hint="`knowing prove` proves it",
+        )
+
+
 class Made(NamedTuple):
     """A bundle, and what it is about."""
 
     bundle: dict[str, Any]
-    question: Question
     repositories: int
+    own: bool
+    """Whether this node alone signed what it is about."""
 
 
 class _State(NamedTuple):
@@ -73,8 +89,10 @@ class _State(NamedTuple):
 class Proofs:
     """What this node can prove."""
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: Node, trust: Trust | None = None) -> None:
+        """`trust` is that of whoever will check the bundles: they show that the logs have grown from its pins."""
         self.node = node
+        self.trust = trust
         self.origins = OriginStore(node.store.database)
         self._log: LogView | None = None
 
@@ -107,7 +125,12 @@ class Proofs:
             if first.repo not in {one.url for one in chosen}:
                 raise UsageError(f"{first.repo} is not in the scope", hint="choose a --repo that matches it")
             question = Question(NO_RELATION, second, (edge_type,), first)
-            return self._make(question, chosen)
+            try:
+                return self._make(question, chosen)
+            except RejectedError as error:
+                if error.code == "relation-present":
+                    raise HasRelationError(first, second, edge_type) from error
+                raise
 
         return self._ask(ask, at)
 
@@ -123,6 +146,7 @@ class Proofs:
     ) -> Made:
         """Everybody who uses a symbol, provably all of them; with `absent`, that nobody does.
 
+        With a pattern, the uses in those repositories are meant; that of the symbol is there for its names alone.
         With `complete` the statement also says that these are all repositories of this node.
         """
 
@@ -132,7 +156,9 @@ class Proofs:
             all_of = None
             if complete:
                 chosen, all_of = self._all_of(chosen, pattern, found.repo)
-            question = Question(CALLERS, found, tuple(types))
+            users = [one.url for one in chosen if pattern is None or _is_meant(pattern, one.url)]
+            by = () if len(users) == len(chosen) else tuple(sorted(users))
+            question = Question(CALLERS, found, tuple(types), by=by)
             if absent:
                 answer = decide(question, [one.graph for one in chosen])
                 if answer.callers:
@@ -253,7 +279,8 @@ class Proofs:
             raise UsageError("only the repositories of this node itself, at their heads, are provably all of them")
         with paused_collection():
             bundle = make_bundle(question, subjects, at=AT_HEAD if at_head else AT_COMMITS, all_of=all_of)
-        return Made(bundle, question, len(subjects))
+        own = {origin for origin, _ in states} == {self.node.keys.origin}
+        return Made(bundle, len(subjects), own)
 
     def _header(self, row: RosterRow, one: Repository, epoch: int) -> Header:
         index = one.snapshot.log_index
@@ -276,9 +303,29 @@ class Proofs:
             raise NotFoundError(f"the log of {origin.hex()[:16]} is not here", hint="`knowing sync` fetches it")
         log = OriginLog(self.node.store.database, origin, epoch)
         notes = self.origins.key_notes(origin)
-        head = _NO_HEADER
-        view = LogView(origin, epoch, pin.size, pin.note, first, log, head, MerkleMap(Level.ROSTER), key_notes=notes)
+        earlier = self._known_sizes(origin, epoch, pin.size)
+        view = LogView(
+            origin,
+            epoch,
+            pin.size,
+            pin.note,
+            first,
+            log,
+            _NO_HEADER,
+            MerkleMap(Level.ROSTER),
+            key_notes=notes,
+            consistent_with=earlier,
+        )
         return _State(view, has_head=False)
+
+    def _known_sizes(self, origin: bytes, epoch: int, size: int) -> list[int]:
+        """Earlier states of a log that whoever checks a bundle may know of: of trust files, given or once exported."""
+        pins: list[tuple[int, int]] = []
+        if self.trust is not None and origin in self.trust.nodes:
+            pins = [(pin.epoch, pin.size) for pin in self.trust.nodes[origin].pins]
+        if origin == self.node.keys.origin:
+            pins += json.loads(self.node.store.setting(EXPORTED, "[]"))
+        return sorted({known for at, known in pins if at == epoch and 0 < known < size})
 
     def _own_log(self) -> LogView:
         """The newest state of this node's own log, with its roster."""
@@ -306,14 +353,22 @@ class Proofs:
             roster,
             rows,
             notes,
+            self._known_sizes(self.node.keys.origin, nodes.epoch, size),
         )
         return self._log
 
-    def trusted(self, name: str, patterns: Sequence[str]) -> TrustedNode:
-        """The node as a trust file names it."""
+    def trusted(self, name: str, patterns: Sequence[str], *, pinned: bool = True) -> TrustedNode:
+        """The node as a trust file names it, with the state of its log unless told otherwise.
+
+        That state is remembered: bundles that are made later show that the log has grown from it.
+        """
         nodes = self.node.store
         size, root = nodes.log_state()
-        pins = (Pin(nodes.epoch, size, root),) if size else ()
+        pins = (Pin(nodes.epoch, size, root),) if size and pinned else ()
+        if pins:
+            known = json.loads(nodes.setting(EXPORTED, "[]"))
+            if [nodes.epoch, size] not in known:
+                nodes.set_setting(EXPORTED, json.dumps([*known, [nodes.epoch, size]][-MAX_EXPORTED:]))
         urls = tuple(patterns) or tuple(
             sorted({row.url for row in nodes.roster() if row.origin == self.node.keys.origin})
         )

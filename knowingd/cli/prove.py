@@ -20,6 +20,7 @@ from knowingd.keys import verify
 from knowingd.node import Node
 from knowingd.proofs import HasCallersError, Made, Proofs
 
+SHOWN = 50
 TYPES = [one.value for one in EdgeType]
 output_option = click.option(
     "-o", "--output", type=click.Path(path_type=Path), required=True, metavar="FILE", help="Where the bundle goes."
@@ -27,9 +28,19 @@ output_option = click.option(
 at_option = click.option(
     "--at", metavar="REF|COMMIT", help="An earlier state that is kept, of the repositories that have it."
 )
+trust_option = click.option(
+    "--trust",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="The trust file of whoever will check it: the bundle shows that logs have grown from its pins.",
+)
 repo_option = click.option(
     "--repo", "pattern", metavar="GLOB", help="The repositories that the statement is about; all if not given."
 )
+
+
+def _proofs(node: Node, trust: Path | None) -> Proofs:
+    return Proofs(node, None if trust is None else _read(trust))
 
 
 def _write(made: Made, output: Path, *, as_json: bool, quiet: bool) -> None:
@@ -54,10 +65,24 @@ def _write(made: Made, output: Path, *, as_json: bool, quiet: bool) -> None:
     if as_json:
         emit(found)
     elif not quiet:
+        _print(report.paragraphs)
         scope = counted(made.repositories, "repository", "repositories")
-        click.echo(report.statement)
         click.echo(f"{output}: {len(data):,} bytes, over {scope}")
-        click.echo("check it with `knowing verify FILE --trust TRUST`; `knowing trust export -o TRUST` names this node")
+        if made.bundle["statement"]["undecided"]:
+            names = counted(len(made.bundle["statement"]["undecided"]), "name")
+            click.echo(f"it lists {names} that could not be followed, and could be meant: `knowing verify` shows them")
+        whose = "this node" if made.own else "the nodes that signed it"
+        click.echo(f"check it with `knowing verify {output} --trust FILE`, where FILE is a `trust export` of {whose}")
+
+
+def _print(paragraphs: list[str]) -> None:
+    """A statement on the screen; of a long one the beginning, since the bundle has it all."""
+    claim, *listed, where = paragraphs
+    lines = [claim, *listed[:SHOWN], where]
+    if len(listed) > SHOWN:
+        lines.insert(-1, f"    … {len(listed) - SHOWN} lines more, which `knowing verify` shows")
+    for line in lines:
+        click.echo(line)
 
 
 def _types(edge_type: str) -> tuple[str, ...]:
@@ -70,6 +95,7 @@ def _types(edge_type: str) -> tuple[str, ...]:
 @click.option("--type", "edge_type", type=click.Choice(TYPES), default="calls", show_default=True, metavar="TYPE")
 @repo_option
 @at_option
+@trust_option
 @output_option
 @common_options
 def prove(
@@ -79,6 +105,7 @@ def prove(
     edge_type: str,
     pattern: str | None,
     at: str | None,
+    trust: Path | None,
     output: Path,
     home: str | None,
     as_json: bool,
@@ -87,7 +114,7 @@ def prove(
 ) -> None:
     """Prove that SOURCE uses TARGET, in a file that verifies offline, also across repositories."""
     with opened(home) as node:
-        made = Proofs(node).relation(source, target, edge_type, pattern, at)
+        made = _proofs(node, trust).relation(source, target, edge_type, pattern, at)
         _write(made, output, as_json=as_json, quiet=quiet)
 
 
@@ -104,6 +131,7 @@ def prove(
 @click.option("--all", "complete", is_flag=True, help="Also state that these are all repositories of this node.")
 @repo_option
 @at_option
+@trust_option
 @output_option
 @common_options
 def prove_absent(
@@ -114,6 +142,7 @@ def prove_absent(
     complete: bool,
     pattern: str | None,
     at: str | None,
+    trust: Path | None,
     output: Path,
     home: str | None,
     as_json: bool,
@@ -128,7 +157,7 @@ def prove_absent(
     if (symbol is None) != (len(symbols) == 2) or (symbol is not None and symbols):
         raise UsageError("give SOURCE and TARGET, or --callers-of SYMBOL", hint="see `knowing prove-absent --help`")
     with opened(home) as node:
-        proofs = Proofs(node)
+        proofs = _proofs(node, trust)
         try:
             if symbol is None:
                 made = proofs.no_relation(symbols[0], symbols[1], edge_type or "calls", pattern, at)
@@ -167,6 +196,7 @@ def _show_callers(error: HasCallersError, *, as_json: bool) -> int:
 @click.option("--all", "complete", is_flag=True, help="Also state that these are all repositories of this node.")
 @repo_option
 @at_option
+@trust_option
 @output_option
 @common_options
 def prove_callers(
@@ -176,6 +206,7 @@ def prove_callers(
     complete: bool,
     pattern: str | None,
     at: str | None,
+    trust: Path | None,
     output: Path,
     home: str | None,
     as_json: bool,
@@ -184,7 +215,7 @@ def prove_callers(
 ) -> None:
     """Prove who uses SYMBOL: the complete list, provably complete."""
     with opened(home) as node:
-        made = Proofs(node).callers(symbol, _types(edge_type), pattern, complete=complete, at=at)
+        made = _proofs(node, trust).callers(symbol, _types(edge_type), pattern, complete=complete, at=at)
         _write(made, output, as_json=as_json, quiet=quiet)
 
 
@@ -210,6 +241,7 @@ def _read(path: Path) -> Trust:
 @click.option(
     "--repo", "patterns", multiple=True, metavar="GLOB", help="What it speaks for; its repositories if not given."
 )
+@click.option("--no-pin", is_flag=True, help="Leave out the state of the log: older bundles count, replays too.")
 @click.option(
     "-o", "--output", type=click.Path(path_type=Path), metavar="FILE", help="Where it goes; stdout if not given."
 )
@@ -218,6 +250,7 @@ def export(
     *,
     name: str,
     patterns: tuple[str, ...],
+    no_pin: bool,
     output: Path | None,
     home: str | None,
     as_json: bool,
@@ -226,10 +259,11 @@ def export(
 ) -> None:
     """A trust file that names this node, its keys, and the newest state of its log.
 
-    Whoever verifies must get it over a way that they trust: it decides whom they believe.
+    Whoever verifies must get it over a way that they trust: it decides whom they believe. A bundle about the head that
+    was made before counts only until the log grows; later bundles show that the log has grown from this state.
     """
     with opened(home) as node:
-        one = Proofs(node).trusted(name or f"node {node.keys.origin.hex()[:16]}", patterns)
+        one = Proofs(node).trusted(name or f"node {node.keys.origin.hex()[:16]}", patterns, pinned=not no_pin)
     text = json.dumps(trust_to_json([one]), indent=2)
     if output is None:
         click.echo(text)
@@ -238,7 +272,8 @@ def export(
     if as_json:
         emit({"file": str(output), "node": one.first_key.hex(), "repositories": list(one.repositories)})
     elif not quiet:
-        click.echo(f"{output}: {one.name}, for {len(one.repositories)} repositories or patterns")
+        what = counted(len(one.repositories), "repository or pattern", "repositories or patterns")
+        click.echo(f"{output}: {one.name}, for {what}")
 
 
 @trust.command("add")
@@ -254,7 +289,7 @@ def add(*, file: Path, home: str | None, as_json: bool, quiet: bool, **_common: 
     if as_json:
         emit({"file": str(path), "nodes": len(known)})
     elif not quiet:
-        click.echo(f"{path}: {len(known)} nodes")
+        click.echo(f"{path}: {counted(len(known), 'node')}")
 
 
 @trust.command("list")

@@ -7,7 +7,7 @@ from typing import Final
 
 from knowing_protocol.errors import InvalidNameError
 from knowing_protocol.hashing import NodeId, external, node_hash
-from knowing_protocol.paths import is_path, is_plain, parse_path
+from knowing_protocol.paths import Path, is_path, is_plain, parse_path
 from knowing_protocol.standard_library import in_standard_library
 from knowing_protocol.vocabulary import NodeKind
 from knowing_protocol.walk import UNPUBLISHED, walk
@@ -70,9 +70,18 @@ def _by_import_name(text: str, scope: Scope) -> list[NodeId]:
             continue
         if outcome is not None:
             found |= outcome.definitions
-            if in_standard_library(path) and not outcome.definitions:
+            if in_standard_library(path) and not outcome.definitions and _can_be_used(path):
                 outside.append(external(name))
-    return sorted(found) if found else outside if "." in text else []
+    if found or "." not in text:
+        return sorted(found)
+    # Of several languages, those are meant that somebody here speaks.
+    return [one for one in outside if any(graph.has_node(one) for graph in scope.graphs)] or outside
+
+
+def _can_be_used(path: Path) -> bool:
+    """Whether code elsewhere may use a name of the standard library: in Go its first letter decides."""
+    first = path.steps[0] if path.steps else ""
+    return path.scheme != "go" or not isinstance(first, str) or not first or first[0].isupper()
 
 
 def _by_qualified_name(text: str, scope: Scope) -> list[NodeId]:

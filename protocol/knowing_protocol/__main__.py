@@ -64,9 +64,9 @@ def text_of(report: Report, now: int) -> str:
     if report.verdict == REJECTED:
         return f"REJECTED  {report.code}\n  {visible(report.reason)}"
     lines = ["VERIFIED" if report.verdict != CANNOT_TELL else f"CANNOT TELL  {report.reason}"]
-    lines.append(f"  {report.statement}")
+    lines += (f"  {line}" for line in report.paragraphs)
     lines.append("Not covered:")
-    lines += (f"  - {line}" for line in report.not_covered)
+    lines += (f"  {line}" for line in report.limits)
     if report.entries:
         lines.append("Entries:")
     lines += (

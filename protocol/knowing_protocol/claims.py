@@ -33,13 +33,18 @@ _IMPLICIT: Final = re.compile(r"__\w+__", re.ASCII)  # methods that operators an
 
 
 class Question(NamedTuple):
-    """What is asked, apart from where: the symbol; for relations also the source, and the path that leads to it."""
+    """What is asked, apart from where: the symbol; for relations also the source, and the path that leads to it.
+
+    `by` are the repositories whose uses are meant, where not those of the whole scope are: the others then only say
+    what names the symbol has.
+    """
 
     claim: str
     symbol: NodeId
     types: tuple[str, ...] = ()
     source: NodeId | None = None
     via: str | None = None
+    by: tuple[str, ...] = ()
 
 
 class Caller(NamedTuple):
@@ -105,6 +110,7 @@ def _check_shape(question: Question) -> None:
         or (about_relation and len(question.types) != 1)
         or (question.claim in (NODE, NO_NODE) and question.types)
         or (question.claim == CALLERS and not question.types)
+        or (question.by and question.claim != CALLERS)
     ):
         raise RejectedError("malformed-question", "the statement has parts that its claim does not, or lacks some")
 
@@ -180,6 +186,8 @@ def _decide_callers(question: Question, graphs: Sequence[GraphReader]) -> Answer
     callers: list[Caller] = []
     undecided: list[Undecided] = []
     for graph in graphs:
+        if question.by and graph.repo not in question.by:
+            continue
         for edge_type in question.types:
             same, open_targets = subject.targets_in(graph, edge_type)
             for target in subject.own_targets(graph):

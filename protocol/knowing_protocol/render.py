@@ -7,7 +7,7 @@ escaped, and quotation marks enclose whatever a stranger chose.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from knowing_protocol.claims import CALLERS, NO_NODE, NO_RELATION, NODE, RELATION, Caller, Undecided
@@ -55,42 +55,71 @@ def symbol_text(node: NodeId) -> str:
     """A symbol as people read it."""
     if node.kind == NodeKind.EXTERNAL:
         return f"name {quoted(node.name)}"
+    if not node.name:
+        return f"module {quoted(node.package)} of {visible(node.repo)}"
     place = f" in {quoted(node.package)}" if node.package else ""
     return f"{node.kind} {quoted(node.name)}{place} of {visible(node.repo)}"
 
 
 def sentence(statement: Statement) -> str:
     """The statement in words."""
+    listing = "; ".join(_caller_text(caller) for caller in statement.answer.callers)
+    claim = _claim(statement) + (f": {listing}." if listing else ".")
+    return f"{_scope_text(statement)}: {claim}{_outside(statement)}"
+
+
+def paragraphs(statement: Statement) -> list[str]:
+    """The statement for a screen: the claim first, each caller on its own line, then where it holds."""
+    callers = statement.answer.callers
+    claim = _claim(statement)
+    lines = [claim[0].upper() + claim[1:] + (":" if callers else ".") + _outside(statement)]
+    lines += _by_repository(
+        (one.repository, f"{_place_text(one.name, one.package, one.kind)}{_how(one)}") for one in callers
+    )
+    return [*lines, f"{_scope_text(statement, brief=True)}."]
+
+
+def _by_repository(rows: Iterable[tuple[str, str]]) -> Iterator[str]:
+    """Texts under the repositories that they are of."""
+    last = None
+    for repository, text in rows:
+        if repository != last:
+            yield f"  {visible(repository)}"
+        last = repository
+        yield f"    {text}"
+
+
+def _outside(statement: Statement) -> str:
+    external = statement.question.symbol.kind == NodeKind.EXTERNAL and statement.question.claim != RELATION
+    return " No repository in scope defines it." if external else ""
+
+
+def _claim(statement: Statement) -> str:
+    """What is said, without where, and of callers how many they are."""
     question, answer = statement.question, statement.answer
     symbol = symbol_text(question.symbol)
-    where = _scope_text(statement)
     if question.claim == NODE:
-        return f"{where}: the graph has the {symbol}."
+        return f"the graph has the {symbol}"
     if question.claim == NO_NODE:
-        return f"{where}: the graph has no {symbol}."
+        return f"the graph has no {symbol}"
     verb, verb_of_many, noun = _words(question.types)
-    if question.claim == RELATION and question.source is not None:
+    resolved = "resolved " if answer.undecided else ""
+    if question.source is not None:
+        source = symbol_text(question.source)
+        if question.claim == NO_RELATION:
+            return f"no {resolved}{noun} goes directly from the {source} to the {symbol}"
         via = f", by the name {quoted(question.via)}" if question.via else ""
         doubt = " (or another symbol of that name)" if answer.ambiguous else ""
-        how = ", ".join(answer.provenances)
-        return f"{where}: the {symbol_text(question.source)} {verb} the {symbol}{doubt}{via} ({how})."
-    outside = "" if question.symbol.kind != NodeKind.EXTERNAL else " No repository in scope defines it."
-    if question.claim == NO_RELATION and question.source is not None:
-        if answer.undecided:
-            return (
-                f"{where}: no resolved {noun} leads from the {symbol_text(question.source)} to the {symbol}." + outside
-            )
-        return f"{where}: no {noun} leads from the {symbol_text(question.source)} to the {symbol}." + outside
+        return f"the {source} {verb} the {symbol}{doubt}{via} ({', '.join(answer.provenances)})"
     assert question.claim == CALLERS
+    by = f" by {' or '.join(map(visible, question.by))}" if question.by else ""
     if answer.callers:
         number = len({caller[:4] for caller in answer.callers})
         does = verb if number == 1 else verb_of_many
         hint = " among what could be resolved" if answer.undecided else ""
-        listing = "; ".join(_caller_text(caller) for caller in answer.callers)
-        return f"{where}: exactly {_count(number, 'symbol')}{hint} {does} the {symbol}: {listing}.{outside}"
-    if answer.undecided:
-        return f"{where}: no resolved {noun} of the {symbol}.{outside}"
-    return f"{where}: there is no {noun} of the {symbol}.{outside}"
+        of = f" of {' or '.join(map(visible, question.by))}" if question.by else ""
+        return f"exactly {_count(number, 'symbol')}{of}{hint} {does} the {symbol}"
+    return f"{'' if resolved else 'there is '}no {resolved}{noun}{by} of the {symbol}"
 
 
 def _words(types: Sequence[str]) -> tuple[str, str, str]:
@@ -113,12 +142,23 @@ def _count(number: int, noun: str, plural: str = "") -> str:
 
 
 def _caller_text(caller: Caller) -> str:
+    return f"{symbol_text(NodeId(*caller[:4]))}{_how(caller)}"
+
+
+def _how(caller: Caller) -> str:
     via = f" as {quoted(caller.via)}" if caller.via else ""
-    doubt = " (ambiguous)" if caller.ambiguous else ""
-    return f"{symbol_text(NodeId(*caller[:4]))}{via}{doubt}"
+    return via + (" (ambiguous)" if caller.ambiguous else "")
 
 
-def _scope_text(statement: Statement) -> str:
+def _place_text(name: str, package: str, kind: str = "") -> str:
+    """A symbol below its repository."""
+    if not name:
+        return f"module {quoted(package)}"
+    return f"{kind} {quoted(name)} in {quoted(package)}".lstrip()
+
+
+def _scope_text(statement: Statement, *, brief: bool = False) -> str:
+    """Where a statement holds; `brief` leaves to others to name the repositories and commits."""
     entries = statement.scope
     when = "At the head" if statement.at == AT_HEAD else "At the named commits"
     if statement.all_of is not None:
@@ -127,6 +167,12 @@ def _scope_text(statement: Statement) -> str:
             which += f" with the ref {quoted(statement.all_of.ref)}"
         number = _count(len(entries), "repository", "repositories")
         return f"{when} of {number}, {which} of the roster of node {statement.all_of.origin.hex()[:16]}"
+    if brief:
+        return f"{when} of " + (
+            _count(len(entries), "repository", "repositories")
+            if len(entries) > 3
+            else " and ".join(visible(entry.repository) for entry in entries)
+        )
     named = statement.at != AT_HEAD
     return f"{when} of " + ", ".join(_entry_text(entry, with_index=named) for entry in entries)
 
@@ -140,20 +186,46 @@ def _entry_text(entry: Entry, *, with_index: bool) -> str:
 
 def not_covered(statement: Statement, headers: Iterable[Header]) -> list[str]:
     """What the statement does not speak for; depends on the bundle alone."""
-    lines = [_undecided_text(one) for one in statement.answer.undecided]
+    return [*map(_undecided_text, statement.answer.undecided), *_never_covered(statement, headers)]
+
+
+def limits(statement: Statement, headers: Iterable[Header]) -> list[str]:
+    """What the statement does not speak for, for a screen: what could not be resolved stands by repository."""
+    undecided = statement.answer.undecided
+    lines = []
+    if undecided:
+        number = _count(len(undecided), "name was", "names were")
+        lines.append(f"- {number} used that could not be followed, and could be it:")
+        lines += _by_repository(
+            (
+                one.repository,
+                f"{_words_of(one.type)[2]} of {quoted(one.target)} ({one.reason}), by {_sources_text(one)}",
+            )
+            for one in undecided
+        )
+    return lines + [f"- {line}" for line in _never_covered(statement, headers)]
+
+
+def _never_covered(statement: Statement, headers: Iterable[Header]) -> Iterator[str]:
     for header in headers:
         files = ", ".join(f"{count} {reason}" for reason, count in header.coverage.items())
         if files:
-            lines.append(f"{visible(header.repository)}: files not or not fully read: {files}")
+            yield f"{visible(header.repository)}: files not or not fully read: {files}"
     question = statement.question
     if question.claim in (CALLERS, NO_RELATION):
-        lines += [f"relations of other types than {', '.join(question.types)}", _RE_EXPORTS, _RIGHTS]
+        yield from (f"relations of other types than {', '.join(question.types)}", _RE_EXPORTS, _RIGHTS)
         if question.symbol.kind == NodeKind.EXTERNAL and in_standard_library(parse_path(question.symbol.name)):
-            lines.append(_STANDARD)
-    return [*lines, _ALWAYS_NOT_COVERED]
+            yield _STANDARD
+    yield _ALWAYS_NOT_COVERED
+
+
+def _sources_text(one: Undecided) -> str:
+    return ", ".join(_place_text(source.name, source.package) for source in one.sources)
 
 
 def _undecided_text(one: Undecided) -> str:
-    sources = ", ".join(f"{quoted(source.name)} in {quoted(source.package)}" for source in one.sources)
     noun = _words_of(one.type)[2]
-    return f"{visible(one.repository)}: {noun} of {quoted(one.target)} not excluded ({one.reason}), from: {sources}"
+    return (
+        f"{visible(one.repository)}: {noun} of {quoted(one.target)} not excluded ({one.reason}), "
+        f"from: {_sources_text(one)}"
+    )

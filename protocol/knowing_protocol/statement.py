@@ -67,6 +67,7 @@ class Statement:
             "source": None if question.source is None else question.source._asdict(),
             "types": list(question.types),
             "via": question.via,
+            **({"by": list(question.by)} if question.by else {}),
             "at": self.at,
             "scope": [{**asdict(entry), "origin": entry.origin.hex()} for entry in self.scope],
             "all_of": None if self.all_of is None else {**self.all_of._asdict(), "origin": self.all_of.origin.hex()},
@@ -175,19 +176,22 @@ _STATEMENT = encoding.record(
         "ambiguous": encoding.boolean,
         "callers": encoding.sequence(_CALLER, MAX_CALLERS),
         "undecided": encoding.sequence(_UNDECIDED, MAX_CALLERS),
-    }
+    },
+    {"by": encoding.sequence(repository_url, MAX_SCOPE)},
 )
 
 
 def statement_from_json(value: Any, place: str) -> Statement:
     """Decoder of a statement; lists that are sets must be sorted and without repetition."""
     found = _STATEMENT(value, place)
-    question = Question(found["claim"], found["symbol"], found["types"], found["source"], found["via"])
+    question = Question(found["claim"], found["symbol"], found["types"], found["source"], found["via"], found["by"])
     answer = Answer(found["names"], found["provenances"], found["ambiguous"], found["callers"], found["undecided"])
     statement = Statement(question, found["at"], found["scope"], found["all_of"], answer)
     repositories = [entry.repository for entry in statement.scope]
     if not repositories or repositories != sorted(set(repositories)):
         raise MalformedError(f"{place}.scope is empty, unsorted or names a repository twice", code="scope-order")
+    if list(question.by) != sorted(set(question.by)) or not set(question.by) < set(repositories):
+        raise MalformedError(f"{place}.by is unsorted, repeated, or not a part of the scope", code="by-order")
     if list(question.types) != sorted(set(question.types)):
         raise MalformedError(f"{place}.types are unsorted or repeated", code="types-order")
     if statement.all_of is not None and statement.at != AT_HEAD:

@@ -74,6 +74,10 @@ class Report:
     not_covered: list[str] = field(default_factory=list)
     entries: list[dict[str, Any]] = field(default_factory=list)
     checkpoints: list[CheckpointReport] = field(default_factory=list)
+    paragraphs: list[str] = field(default_factory=list)
+    """The statement for a screen, which JSON leaves out."""
+    limits: list[str] = field(default_factory=list)
+    """What is not covered, for a screen."""
 
     def as_json(self) -> dict[str, Any]:
         """The report as `--json` prints it."""
@@ -98,7 +102,10 @@ def verify_document(data: bytes, trust: Trust | None, verifier: Verifier = ed255
         return Report(REJECTED, error.code, error.message)
     except RecursionError:
         return Report(REJECTED, "too-deep", "the evidence is nested too deeply")
-    return Report(VERIFIED, "verified", "", found.sentence, ["Who runs that node is not part of the evidence."])
+    beyond = "Who runs that node is not part of the evidence."
+    return Report(
+        VERIFIED, "verified", "", found.sentence, [beyond], paragraphs=[found.sentence], limits=[f"- {beyond}"]
+    )
 
 
 def verify_bundle(data: bytes, trust: Trust | None, verifier: Verifier = ed25519.verify) -> Report:
@@ -125,6 +132,8 @@ def verify_bundle(data: bytes, trust: Trust | None, verifier: Verifier = ed25519
         render.not_covered(statement, headers),
         [_entry_json(entry, header) for entry, header in zip(statement.scope, headers, strict=True)],
         checked.reports,
+        render.paragraphs(statement),
+        render.limits(statement, headers),
     )
 
 

@@ -27,6 +27,39 @@ def renamed(part: str, field: str, value: Any, base: Callable[[], Case] = positi
     return on_statement(base, lambda statement: statement[part].update({field: value}))
 
 
+@rejected("by-order")
+def uses_by_a_repository_out_of_scope() -> Case:
+    return on_statement(positive.callers_by_one_repository, lambda statement: statement.update(by=[TOOLS]))
+
+
+@rejected("by-order")
+def uses_by_the_whole_scope_spelled_out() -> Case:
+    return on_statement(positive.callers_by_one_repository, lambda statement: statement.update(by=[PAYMENTS, SHOP]))
+
+
+@rejected("not-canonical")
+def uses_by_nobody() -> Case:
+    return on_statement(positive.callers_by_one_repository, lambda statement: statement.update(by=[]))
+
+
+@rejected("malformed-question")
+def relation_by_a_repository() -> Case:
+    return on_statement(positive.relation_across_repositories, lambda statement: statement.update(by=[SHOP]))
+
+
+@rejected("names-not-shown")
+def uses_by_one_repository_passed_off_as_all() -> Case:
+    return on_statement(positive.callers_by_one_repository, lambda statement: statement.pop("by"))
+
+
+@rejected("names-not-shown")
+def uses_by_one_repository_passed_off_as_those_by_another() -> Case:
+    def change(statement: dict[str, Any]) -> None:
+        statement.update(by=[PAYMENTS], callers=[])
+
+    return on_statement(positive.callers_by_one_repository, change)
+
+
 @rejected("edges-not-shown")
 def package_renamed() -> Case:
     return renamed("source", "package", "payments/client")

@@ -148,6 +148,14 @@ def callers_in_one_repository() -> Case:
     return case(make_bundle(Question("callers", AUDIT, CALLS), [node.subject(0)]), node.trusted())
 
 
+def callers_by_one_repository() -> Case:
+    """Who uses a function in one repository; that of the function only says what it is called."""
+    node = world()
+    question = Question("callers", CHARGE, CALLS, by=(SHOP,))
+    subjects = [one for one in node.subjects() if one.header.repository in (PAYMENTS, SHOP)]
+    return case(make_bundle(question, subjects), node.trusted())
+
+
 def callers_of_a_renamed_member() -> Case:
     """A method that is also a member under another name."""
     node = world()
@@ -266,6 +274,7 @@ POSITIVE: tuple[Callable[[], Case], ...] = (
     node_absent,
     callers,
     callers_in_one_repository,
+    callers_by_one_repository,
     callers_of_a_renamed_member,
     callers_none,
     callers_none_but_undecided,

@@ -10,6 +10,9 @@ from typing import Any
 
 import pytest
 
+from knowingd.query.scope import Scope
+from knowingd.query.symbols import meant
+
 LIBRARY = {
     "pyproject.toml": '[project]\nname = "lib"\n[tool.setuptools]\npackages = ["lib"]\n',
     "lib/__init__.py": "from ._core import Client, make\n",
@@ -154,3 +157,9 @@ def test_bad_input_is_one_sentence_and_an_exit_code(home: Path, arguments: list[
     assert done.returncode in (2, 4)
     assert done.stderr.startswith("error: ")
     assert "Traceback" not in done.stderr
+
+
+def test_a_name_that_only_one_language_could_use_is_of_that_language() -> None:
+    assert [one.name for one in meant("os.system", Scope((), None))] == ["python://os.system"]
+    both = [one.name for one in meant("time.Time", Scope((), None))]
+    assert both == ["go://time.Time", "python://time.Time"]

@@ -40,7 +40,7 @@ def test_both_verifiers_print_the_same(files: Path, program: list[str]) -> None:
 def test_people_read_the_statement_its_gaps_its_commits_and_who_signed(files: Path) -> None:
     done = run(files, "verify", "bundle.json", "--trust", "trust.json")
     assert done.returncode == 0
-    for text in ("VERIFIED", "exactly 3 symbols call", "Not covered:", "1 vendored", "4" * 40, '"hub"', "days ago"):
+    for text in ("VERIFIED", "Exactly 3 symbols call", "Not covered:", "1 vendored", "4" * 40, '"hub"', "days ago"):
         assert text in done.stdout
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from knowing_protocol.trust import Trust
+from knowing_protocol.trust import Trust, TrustedNode
 from knowing_protocol.verify import VERIFIED, verify_bundle
 from prove.fuzz import packed
 from prove.make_bundles import SAMPLES
@@ -16,7 +16,7 @@ from support.cluster import Machine
 
 from knowingd import keys
 from knowingd.errors import NotFoundError, UsageError
-from knowingd.proofs import Made, Proofs
+from knowingd.proofs import HasCallersError, Made, Proofs
 
 
 @pytest.fixture(scope="module")
@@ -49,6 +49,58 @@ def test_a_relation_takes_only_the_repositories_on_the_way(origin: Machine) -> N
 def test_a_pattern_that_matches_nothing_is_refused_though_the_symbol_has_a_home(origin: Machine) -> None:
     with pytest.raises(NotFoundError, match="no repository matches 'nothing'"):
         Proofs(origin.node).callers("lib.unused", ("calls",), "nothing", absent=True)
+
+
+def test_a_library_that_uses_its_own_function_does_not_stand_in_the_way(origin: Machine) -> None:
+    proofs = Proofs(origin.node)
+    with pytest.raises(HasCallersError):
+        proofs.callers("lib.make", ("imports",), "lib", absent=True)  # its own `__init__` does
+    made = proofs.callers("lib.make", ("imports",), "apart", absent=True)
+    assert scope_of(made, origin) == ["local/apart", "local/lib"]
+    assert made.bundle["statement"]["by"] == ["local/apart"]
+    made = proofs.callers("lib.make", ("calls",), "application")
+    assert {one["repository"] for one in made.bundle["statement"]["callers"]} == {"local/application"}
+    assert "by" not in proofs.callers("lib.make", ("calls",)).bundle["statement"]
+
+
+def verdict(made: Made, trusted: TrustedNode, machine: Machine) -> tuple[str, str]:
+    report = verify_bundle(packed(made.bundle), Trust({machine.node.keys.origin: trusted}), keys.verify)
+    return report.verdict, report.code
+
+
+def test_bundles_show_that_the_log_has_grown_from_every_state_in_a_trust_file(tmp_path: Path) -> None:
+    machine = Machine(tmp_path / "home")
+    machine.add("acme/one", 1)
+    early = Proofs(machine.node).trusted("early", ["*"])
+    old = Proofs(machine.node).callers("python://hashlib.md5", ("calls",), absent=True)
+    machine.add("acme/two", 2)
+    later = Proofs(machine.node).trusted("later", ["*"])
+    machine.add("acme/three", 3)
+    new = Proofs(machine.node).callers("python://hashlib.md5", ("calls",), absent=True)
+    assert verdict(new, early, machine) == verdict(new, later, machine) == (VERIFIED, "verified")
+    assert verdict(old, early, machine) == (VERIFIED, "verified")
+    assert verdict(old, later, machine) == ("rejected", "older-than-pin")
+    unpinned = Proofs(machine.node).trusted("unpinned", ["*"], pinned=False)
+    assert unpinned.pins == ()
+    assert verdict(old, unpinned, machine) == (VERIFIED, "verified")
+    machine.close()
+
+
+def test_a_replica_shows_growth_from_the_trust_file_of_whoever_will_check(tmp_path: Path) -> None:
+    alice, bob = Machine(tmp_path / "alice"), Machine(tmp_path / "bob")
+    alice.add("acme/one", 1)
+    pinned = Proofs(alice.node).trusted("alice", ["*"])
+    alice.add("acme/two", 2)
+    alice.serve()
+    bob.modes(bob.join(alice, "*"))
+    asked = ("python://hashlib.md5", ("calls",))
+    assert verdict(Proofs(bob.node).callers(*asked, absent=True), pinned, alice) == ("cannot-tell", "pin-not-extended")
+    shown = Proofs(bob.node, Trust({alice.node.keys.origin: pinned})).callers(*asked, absent=True)
+    assert verdict(shown, pinned, alice) == (VERIFIED, "verified")
+    assert not shown.own
+    bob.close()
+    alice.stop()
+    alice.close()
 
 
 def test_the_end_of_a_url_will_do_for_all_of_a_roster(origin: Machine) -> None:
