@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 import time
 from collections.abc import Sequence
@@ -55,7 +56,10 @@ def run(path: str, trust_path: str | None, *, as_json: bool, verifier: Verifier 
             hint = f" ({error.hint})" if error.hint else ""
             print(f"error: {error.message}{hint}", file=sys.stderr)
         return error.exit_code if error.exit_code == 4 else 2
-    print(json.dumps(report.as_json(), indent=2) if as_json else text_of(report, int(time.time())))
+    try:
+        print(json.dumps(report.as_json(), indent=2) if as_json else text_of(report, int(time.time())), flush=True)
+    except BrokenPipeError:  # whoever reads has seen enough; the exit code still tells
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return {REJECTED: 3, CANNOT_TELL: 1}.get(report.verdict, 0)
 
 
