@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 import textwrap
+from itertools import groupby
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -130,17 +131,16 @@ def _verified(path: Path, trust: Path, expected: int, *, say: bool) -> dict[str,
 def _shortened(lines: list[str]) -> list[str]:
     """A report for a screen: folded, and of every list the first and the last lines."""
     found: list[str] = []
-    listed: list[str] = []
-    for line in [*lines, ""]:
-        if line.startswith("  - "):
-            listed.append(line)
-            continue
-        if len(listed) > _SHOWN:
-            listed[_SHOWN - 1 : -1] = [f"  - … and {len(listed) - _SHOWN} more"]
-        found += [*listed, line]
-        listed = []
+    for bullet, group in groupby(lines, lambda line: line[:4] if line[:4] in ("  - ", "    ") else None):
+        listed = list(group)
+        if bullet is not None and len(listed) > _SHOWN:
+            listed[_SHOWN - 1 : -1] = [f"{bullet}… and {len(listed) - _SHOWN} more"]
+        found += listed
     return [
         part
-        for line in found[:-1]
-        for part in textwrap.wrap(line, _WIDTH, subsequent_indent="    ", break_on_hyphens=False)
+        for line in found
+        for part in textwrap.wrap(
+            line, _WIDTH, subsequent_indent=" " * (len(line) - len(line.lstrip(" -")) + 2), break_on_hyphens=False
+        )
+        or [""]
     ]

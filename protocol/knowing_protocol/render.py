@@ -37,6 +37,7 @@ _ALWAYS_NOT_COVERED: Final = (
 )
 _RE_EXPORTS: Final = "names that repositories outside of the scope give to the symbol"
 _RIGHTS: Final = "whether repositories in scope publish only names of their own: what they say of others is believed"
+_SHOWN: Final = 2  # of those who use a name that could not be followed, on a screen
 _STANDARD: Final = "other names that the standard library has for the symbol"
 
 
@@ -196,13 +197,7 @@ def limits(statement: Statement, headers: Iterable[Header]) -> list[str]:
     if undecided:
         number = _count(len(undecided), "name was", "names were")
         lines.append(f"- {number} used that could not be followed, and could be it:")
-        lines += _by_repository(
-            (
-                one.repository,
-                f"{_words_of(one.type)[2]} of {quoted(one.target)} ({one.reason}), by {_sources_text(one)}",
-            )
-            for one in undecided
-        )
+        lines += _by_repository((one.repository, _open_text(one)) for one in undecided)
     return lines + [f"- {line}" for line in _never_covered(statement, headers)]
 
 
@@ -219,13 +214,15 @@ def _never_covered(statement: Statement, headers: Iterable[Header]) -> Iterator[
     yield _ALWAYS_NOT_COVERED
 
 
-def _sources_text(one: Undecided) -> str:
-    return ", ".join(_place_text(source.name, source.package) for source in one.sources)
+def _open_text(one: Undecided) -> str:
+    """A target that is not excluded, with the first of those who use it; the report as JSON has them all."""
+    sources = [_place_text(source.name, source.package) for source in one.sources]
+    more = f" and {len(sources) - _SHOWN} more" if len(sources) > _SHOWN else ""
+    noun = _words_of(one.type)[2]
+    return f"{noun} of {quoted(one.target)} by {', '.join(sources[:_SHOWN])}{more}: {one.reason}"
 
 
 def _undecided_text(one: Undecided) -> str:
+    sources = ", ".join(_place_text(source.name, source.package) for source in one.sources)
     noun = _words_of(one.type)[2]
-    return (
-        f"{visible(one.repository)}: {noun} of {quoted(one.target)} not excluded ({one.reason}), "
-        f"from: {_sources_text(one)}"
-    )
+    return f"{visible(one.repository)}: {noun} of {quoted(one.target)} not excluded ({one.reason}), from: {sources}"
