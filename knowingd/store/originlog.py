@@ -1,6 +1,6 @@
 """The logs of other nodes, by the hashes of their leaves: what they signed, nothing of what it says.
 
-A log is extended in one transaction: the new leaves, the pin and its checkpoint, and only if the leaves lead to the
+A log is extended in one transaction: the new leaves and the pin, and only if the leaves lead to the
 root that was signed. So whatever is here is a prefix of a history that its node signed.
 """
 
@@ -77,6 +77,8 @@ class OriginLog:
         def job(connection: sqlite3.Connection) -> bool:
             hashes = _Hashes(connection, *self._log)
             size = self._size(connection)
+            if start > size:
+                raise RejectedError("log-mismatch", "the leaves do not begin where the log ends")
             for index, leaf in enumerate(leaves, start):
                 if index < size:
                     continue  # another sync was faster
@@ -90,10 +92,6 @@ class OriginLog:
             known = connection.execute("SELECT size FROM pins WHERE origin = ? AND epoch = ?", self._log).fetchone()
             if known is None or known[0] <= pin.size:
                 connection.execute("INSERT OR REPLACE INTO pins VALUES (?, ?, ?, ?, ?)", pin)
-            connection.execute(
-                "INSERT OR IGNORE INTO origin_checkpoints VALUES (?, ?, ?, ?)",
-                (pin.origin, pin.epoch, pin.size, pin.note),
-            )
             return True
 
         try:

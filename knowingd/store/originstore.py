@@ -50,15 +50,6 @@ class EntryRow(NamedTuple):
     path: bytes
 
 
-class CheckpointRow(NamedTuple):
-    """A signed checkpoint of another node."""
-
-    origin: bytes
-    epoch: int
-    size: int
-    note: str
-
-
 class AccessRow(NamedTuple):
     """An origin's signed access list for one of its repositories."""
 
@@ -166,46 +157,7 @@ class OriginStore:
             rows = connection.execute(f"{_PIN} WHERE ?1 IS NULL OR origin = ?1 ORDER BY origin, epoch", (origin,))
             return [PinRow(*row) for row in rows]
 
-    def advance(
-        self, to: PinRow, checked: PinRow | None, entries: Iterable[EntryRow] = (), key_notes: Iterable[str] = ()
-    ) -> bool:
-        """Move a pin up, with its checkpoint and what came with it; False if it is no longer where it was checked from.
-
-        `checked` is the pin that the new state was found consistent with. If another sync has moved the pin meanwhile,
-        that says nothing about the two new states: read the pin again, ask for another proof. A pin never moves down
-        and never sideways.
-        """
-        notes, rows = tuple(key_notes), tuple(entries)
-        if checked is not None and (
-            (checked.origin, checked.epoch) != (to.origin, to.epoch)
-            or to.size < checked.size
-            or (to.size == checked.size and to.root != checked.root)
-        ):
-            raise RejectedError(
-                "pin-backwards",
-                f"the log of {to.origin.hex()[:16]} was at {checked.size} entries and cannot go to {to.size}",
-                hint="`knowing evidence` shows what was found",
-            )
-
-        def job(connection: sqlite3.Connection) -> bool:
-            now = _pin(connection, to.origin, to.epoch)
-            before = (now.size, now.root) if now else None
-            if before != ((checked.size, checked.root) if checked else None):
-                return False
-            if now is None or to.size > now.size:
-                connection.execute("INSERT OR REPLACE INTO pins VALUES (?, ?, ?, ?, ?)", to)
-                connection.execute(
-                    "INSERT OR REPLACE INTO origin_checkpoints VALUES (?, ?, ?, ?)",
-                    (to.origin, to.epoch, to.size, to.note),
-                )
-            _add_key_notes(connection, to.origin, notes)
-            for row in rows:
-                _put_entry(connection, row)
-            return True
-
-        return self._database.write(job)
-
-    # Headers and checkpoints
+    # Headers
 
     def put_entries(self, entries: Iterable[EntryRow]) -> None:
         """Keep headers with their paths; a header that is there already may get a newer path, but not be another."""
@@ -243,46 +195,6 @@ class OriginStore:
                 (origin, url, ref),
             )
             return [EntryRow(*row) for row in rows]
-
-    def put_checkpoint(self, row: CheckpointRow) -> None:
-        """Keep a checkpoint; the first that was kept for a size stays."""
-        self._database.write(
-            lambda connection: connection.execute(
-                "INSERT OR IGNORE INTO origin_checkpoints VALUES (?, ?, ?, ?)", row
-            ).close()
-        )
-
-    def checkpoint(self, origin: bytes, epoch: int, size: int | None = None) -> CheckpointRow | None:
-        """The checkpoint of a size, or the largest of the epoch."""
-        with self._database.read() as connection:
-            row = connection.execute(
-                "SELECT origin, epoch, size, note FROM origin_checkpoints WHERE origin = ?1 AND epoch = ?2 "
-                "AND (?3 IS NULL OR size = ?3) ORDER BY size DESC LIMIT 1",
-                (origin, epoch, size),
-            ).fetchone()
-        return CheckpointRow(*row) if row else None
-
-    def forget(self, origin: bytes, url: str, ref: str, *, before: tuple[int, int] | None = None) -> int:
-        """Drop the headers of a repository, or those before (epoch, index), and the checkpoints nobody needs then."""
-        epoch, index = before if before is not None else (None, None)
-
-        def job(connection: sqlite3.Connection) -> int:
-            dropped = connection.execute(
-                "DELETE FROM origin_entries WHERE origin = ?1 AND repo_url = ?2 AND ref = ?3 "
-                "AND (?4 IS NULL OR (epoch, log_index) < (?4, ?5))",
-                (origin, url, ref, epoch, index),
-            ).rowcount
-            connection.execute(
-                "DELETE FROM origin_checkpoints AS held WHERE origin = ?1 "
-                "AND NOT EXISTS (SELECT 1 FROM pins WHERE pins.origin = ?1 AND pins.epoch = held.epoch "
-                "AND pins.size = held.size) "
-                "AND NOT EXISTS (SELECT 1 FROM origin_entries AS entry WHERE entry.origin = ?1 "
-                "AND entry.epoch = held.epoch AND entry.size = held.size)",
-                (origin,),
-            )
-            return dropped
-
-        return self._database.write(job)
 
     # Access lists
 

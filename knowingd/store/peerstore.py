@@ -274,15 +274,6 @@ class PeerStore:
         with self._database.read() as connection:
             return [_invite(row) for row in connection.execute(f"{_INVITES} ORDER BY created DESC, code_hash")]
 
-    def withdraw_invite(self, code_hash: bytes) -> bool:
-        """Take back an invitation that was not used; whether there was one."""
-        return self._database.write(
-            lambda connection: (
-                connection.execute("DELETE FROM invites WHERE code_hash = ? AND used_by IS NULL", (code_hash,)).rowcount
-                > 0
-            )
-        )
-
     def redeem(
         self,
         code: bytes,

@@ -222,9 +222,9 @@ class _Caller:
 
     __slots__ = ("by_time", "floor", "newest", "nonces")
 
-    def __init__(self, floor: int) -> None:
-        self.floor = floor
-        self.newest = floor
+    def __init__(self) -> None:
+        self.floor = 0
+        self.newest = 0
         self.nonces: set[bytes] = set()
         self.by_time: list[tuple[int, bytes]] = []  # a heap, oldest first
 
@@ -248,24 +248,20 @@ class ReplayGuard:
 
     After a restart nothing is known of what passed before. Therefore everything created up to and including the second
     in which the guard was made counts as seen; a caller that signs again (a new nonce, a new time) passes. What that
-    does not cover is a request by a clock that runs ahead, dated after the restart and seen before it: `horizons` gives
-    the newest time seen of each such key, for the next process to be given. A process that was killed could not hand
-    them over, and then such a request can be replayed until its window ends. Nothing but a write to disk for every
-    request would close that, so a handler must not do harm when a request comes twice.
+    does not cover is a request by a clock that runs ahead, dated after the restart and seen before it, which can be
+    replayed until its window ends. Nothing but a write to disk for every request would close that, so a handler must
+    not do harm when a request comes twice.
     """
 
-    def __init__(
-        self, started: int, *, keys: int = 1024, nonces: int = 4096, horizons: Mapping[bytes, int] | None = None
-    ) -> None:
+    def __init__(self, started: int, *, keys: int = 1024, nonces: int = 4096) -> None:
         self._floor = started
         self._keys = keys
         self._nonces = nonces
-        self._horizons = dict(horizons or {})
         self._callers: dict[bytes, _Caller] = {}
 
     def check(self, signed: Signed, now: int) -> None:
         """Remember a request, or raise `replayed` if it may have been seen before."""
-        caller = self._callers.get(signed.key) or self._new(signed.key, now)
+        caller = self._callers.get(signed.key) or self._new(now)
         caller.forget(now - WINDOW, self._nonces)
         if signed.created <= max(caller.floor, self._floor) or signed.nonce in caller.nonces:
             raise SignatureError(
@@ -278,12 +274,7 @@ class ReplayGuard:
         caller.newest = max(caller.newest, signed.created)
         self._callers[signed.key] = caller
 
-    def horizons(self, now: int) -> dict[bytes, int]:
-        """The newest time seen of each key whose requests are dated later than now: for the guard after a restart."""
-        found = {key: time for key, time in self._horizons.items() if time > now}
-        return found | {key: caller.newest for key, caller in self._callers.items() if caller.newest > now}
-
-    def _new(self, key: bytes, now: int) -> _Caller:
+    def _new(self, now: int) -> _Caller:
         if len(self._callers) >= self._keys:
             for old, caller in list(self._callers.items()):
                 if caller.newest < now - WINDOW:  # the clock refuses all of it, and goes on to if it is set back
@@ -295,4 +286,4 @@ class ReplayGuard:
                 code="replay-table-full",
                 hint="try again in a few minutes",
             )
-        return _Caller(self._horizons.get(key, 0))
+        return _Caller()

@@ -29,7 +29,6 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from knowingd.errors import StoreError, UsageError
 
 if TYPE_CHECKING:
-    import aiohttp
     from cryptography.x509 import GeneralName
 
 YEARS: Final = 10
@@ -116,15 +115,6 @@ def server_context(files: CertificateFiles) -> ssl.SSLContext:
             hint="both must be PEM, the key without a password, and belong to each other",
         ) from error
     return context
-
-
-def client_ssl(pin: bytes | None) -> ssl.SSLContext | aiohttp.Fingerprint:
-    """What aiohttp takes as `ssl=`: the certificate with this fingerprint and no other, or the usual verification."""
-    if pin is None:
-        return ssl.create_default_context()
-    import aiohttp  # noqa: PLC0415 - costs 300 ms, and who connects has it already
-
-    return aiohttp.Fingerprint(pin)
 
 
 def _new_key() -> bytes:

@@ -18,7 +18,7 @@ from typing import Final, NamedTuple, TypeAlias
 from knowing_protocol.errors import InvalidNameError, RejectedError
 from knowing_protocol.graph import REPUBLISHED, ROOTED, GraphReader, Relation, RenamedMember, target_segments
 from knowing_protocol.hashing import NodeId, external
-from knowing_protocol.paths import ANY_NAME, WILDCARD, Path, alternatives, is_path, is_plain, parse_path, plain_prefixes
+from knowing_protocol.paths import ANY_NAME, WILDCARD, Path, alternatives, is_plain, parse_path, plain_prefixes
 from knowing_protocol.standard_library import in_standard_library
 from knowing_protocol.vocabulary import NodeKind
 from knowing_protocol.walk import TOO_FAR, UNPUBLISHED, WILDCARD_IMPORT, Outcome, walk
@@ -373,8 +373,3 @@ class _Subject:
             except InvalidNameError:  # no name of the symbol can follow this path
                 together.open.add(WILDCARD_IMPORT)
         return together
-
-
-def is_symbol_path(text: str) -> bool:
-    """Whether a text names a symbol from outside: a plain canonical path."""
-    return is_path(text) and is_plain(parse_path(text))

@@ -8,7 +8,7 @@ key is present is the end of that walk and of nothing else, so no root, honest o
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from hashlib import sha256
 
 from knowing_protocol import critbit
@@ -160,12 +160,3 @@ def _decode(proof: bytes, level: int, what: str) -> tuple[Node | None, int]:
     if position != size:
         raise RejectedError(f"{what}-trailing", f"the proof of the {what} map goes on after its end")
     return node, shown
-
-
-def check_complete(level: int, content: Mapping[bytes, bytes], root: bytes, what: str) -> None:
-    """That a map has exactly this content: nothing left out, nothing added."""
-    found = MerkleMap.of(level, content).root
-    if found != root:
-        raise RejectedError(
-            f"{what}-incomplete", f"the members given of the {what} set hash to {found.hex()}, not to {root.hex()}"
-        )

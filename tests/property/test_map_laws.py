@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from knowing_protocol import critbit
 from knowing_protocol.critbit import KEY_BITS, Inner, Leaf, Loader, MerkleMap, Node, Stub
 from knowing_protocol.errors import RejectedError
-from knowing_protocol.mapproof import ProvenMap, check_complete, prove, prove_map
+from knowing_protocol.mapproof import ProvenMap, prove, prove_map
 
 LEVEL = 7
 SIZES = (0, 1, 2, 3, 17, 255, 256, 257, 400)  # from 256 keys on, `of` keeps buckets and forgets what is below them
@@ -432,19 +432,23 @@ def test_proof_of_many_keys_answers_as_their_single_proofs_and_is_shorter(
 
 
 @some
-@given(contents(), keys, values, st.integers(1, 40))
-def test_complete_set_is_accepted_whole_and_only_whole(content: Content, key: bytes, value: bytes, level: int) -> None:
-    root = naive_root(content, level)
-    check_complete(level, content, root, "x")
-    wrong = [content | {key: value}, {one: other for one, other in content.items() if one != key}]
-    if content:
-        first = min(content)
-        wrong += [{one: other for one, other in content.items() if one != first}, content | {first: bytes(32)}]
-    for given_members in wrong:
-        if given_members != content:
-            with pytest.raises(RejectedError) as refusal:
-                check_complete(level, given_members, root, "x")
-            assert refusal.value.code == "x-incomplete"
+@given(contents_and_keys())
+def test_a_proof_is_used_up_by_the_keys_it_was_made_for_and_by_no_fewer(case: tuple[Content, list[bytes]]) -> None:
+    content, asked = case
+    tree = MerkleMap.of(LEVEL, content)
+    proof = prove_map(tree, asked)
+    shown = ProvenMap(proof, LEVEL, tree.root, "x")
+    assert not shown.is_used
+    for key in asked:
+        shown.get(key)
+    assert shown.is_used == bool(asked)
+    for left_out in asked:
+        others = [key for key in asked if key != left_out]
+        fewer = ProvenMap(proof, LEVEL, tree.root, "x")
+        for key in others:
+            fewer.get(key)
+        # Two keys may end at one leaf, and then either shows it.
+        assert fewer.is_used == (bool(others) and prove_map(tree, others) == proof)
 
 
 @some

@@ -9,13 +9,11 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
-from knowing_protocol.errors import RejectedError
 from knowing_protocol.history import origin_id
 from knowing_protocol.keys import MAX_KEY_NOTES
 from knowing_protocol.urls import canonical_url, matches
@@ -24,7 +22,7 @@ from knowingd.errors import KnowingError, NotFoundError, StoreError, UsageError
 from knowingd.store import originstore, peerstore
 from knowingd.store.addresses import node_url, repository_pattern
 from knowingd.store.nodestore import NodeStore
-from knowingd.store.originstore import AccessRow, CheckpointRow, EntryRow, OriginStore, PinRow
+from knowingd.store.originstore import AccessRow, EntryRow, OriginStore
 from knowingd.store.peerstore import ACCEPTED, MAX_PENDING, PENDING, Grant, PeerStore, SyncState, TokenRow, best_grant
 from knowingd.store.staging import Staging, remove_staging
 
@@ -285,12 +283,10 @@ def test_coming_again_after_a_lost_answer_is_fine_but_brings_nothing_back(peers:
     assert refused(lambda: peers.redeem(b"c" * 16, key(1), NOW)) == "invite-used"
 
 
-def test_codes_that_are_unknown_late_or_withdrawn_let_nobody_in(peers: PeerStore) -> None:
-    row = peers.add_invite(b"c" * 16, [], relay=False, created=NOW, expires=NOW + 100)
+def test_codes_that_are_unknown_or_late_let_nobody_in(peers: PeerStore) -> None:
+    peers.add_invite(b"c" * 16, [], relay=False, created=NOW, expires=NOW + 100)
     assert refused(lambda: peers.redeem(b"d" * 16, key(1), NOW)) == "invite-unknown"
     assert refused(lambda: peers.redeem(b"c" * 16, key(1), NOW + 100)) == "invite-expired"
-    assert peers.withdraw_invite(row.code_hash)
-    assert refused(lambda: peers.redeem(b"c" * 16, key(1), NOW)) == "invite-unknown"
     assert peers.peers() == []
     assert refused(lambda: peers.add_invite(b"e" * 16, ["a b"], relay=False, created=0, expires=1)) == "bad-pattern"
 
@@ -354,71 +350,8 @@ def test_how_syncing_went(peers: PeerStore) -> None:
 # Histories of others
 
 
-def pin(size: int, root: bytes = b"r" * 32, epoch: int = 0) -> PinRow:
-    return PinRow(ORIGIN, epoch, size, root, f"note {size}\n")
-
-
 def entry(index: int, size: int = 10, header: str = "{}", url: str = "github.com/acme/shop") -> EntryRow:
     return EntryRow(ORIGIN, 0, index, url, "HEAD", header, size, b"p" * 64)
-
-
-def test_a_pin_moves_up_only(origins: OriginStore) -> None:
-    assert origins.pin(ORIGIN, 0) is None
-    assert origins.advance(pin(5), None)
-    assert origins.advance(pin(9), pin(5))
-    assert origins.advance(pin(9), pin(9))  # where it is already
-    for wrong in (pin(8), pin(9, b"x" * 32), pin(10, epoch=1)):
-        assert refused(partial(origins.advance, wrong, pin(9))) == "pin-backwards"
-    assert origins.pin(ORIGIN, 0) == pin(9)
-    assert origins.advance(pin(1, epoch=1), None)
-    assert origins.pins() == origins.pins(ORIGIN) == [pin(9), pin(1, epoch=1)]
-    assert origins.pins(b"x" * 32) == []
-
-
-def test_a_pin_moves_only_from_where_the_move_was_checked(origins: OriginStore) -> None:
-    origins.advance(pin(5), None)
-    assert origins.advance(pin(20), pin(5))
-    # Both were consistent with 5; that says nothing of the two of them.
-    assert not origins.advance(pin(30, b"f" * 32), pin(5))
-    assert not origins.advance(pin(30), None)
-    assert not origins.advance(pin(30), pin(20, b"x" * 32))
-    assert origins.pin(ORIGIN, 0) == pin(20)
-
-
-@settings(max_examples=40)
-@given(st.lists(st.tuples(st.integers(0, 6), st.none() | st.integers(0, 6)), max_size=20))
-def test_whatever_is_tried_a_pin_never_goes_down(
-    tmp_path_factory: pytest.TempPathFactory, moves: list[tuple[int, int | None]]
-) -> None:
-    store = NodeStore(tmp_path_factory.mktemp("pins") / "node.db")
-    try:
-        origins = OriginStore(store.database)
-        at: int | None = None
-        for size, checked in moves:
-            try:
-                moved = origins.advance(pin(size), None if checked is None else pin(checked))
-            except RejectedError:
-                assert checked is not None
-                assert size < checked
-                moved = False
-            assert moved == (checked == at and (at is None or size >= at))
-            at = size if moved else at
-            assert origins.pin(ORIGIN, 0) == (None if at is None else pin(at))
-    finally:
-        store.close()
-
-
-def test_what_comes_with_a_pin_comes_with_it_or_not_at_all(origins: OriginStore) -> None:
-    assert origins.advance(pin(10), None, [entry(3), entry(9)], ["rotation"])
-    assert origins.entries(ORIGIN) == [entry(3), entry(9)]
-    assert origins.key_notes(ORIGIN) == ["rotation"]
-    assert origins.checkpoint(ORIGIN, 0) == CheckpointRow(ORIGIN, 0, 10, "note 10\n")
-    forged = entry(9, header='{"other": 1}', size=11)
-    assert refused(lambda: origins.advance(pin(11), pin(10), [entry(10, 11), forged])) == "history-conflict"
-    assert origins.pin(ORIGIN, 0) == pin(10)
-    assert origins.entry(ORIGIN, 0, 10) is None
-    assert not origins.advance(pin(11), None, [entry(10, 11)])
-    assert origins.entry(ORIGIN, 0, 10) is None
 
 
 def test_headers_keep_their_content_and_may_get_a_newer_path(origins: OriginStore) -> None:
@@ -428,24 +361,6 @@ def test_headers_keep_their_content_and_may_get_a_newer_path(origins: OriginStor
     assert origins.head(ORIGIN, "github.com/acme/shop", "HEAD") == entry(1, size=20)
     assert origins.head(ORIGIN, "github.com/acme/none", "HEAD") is None
     assert refused(lambda: origins.put_entries([entry(1, header="[]")])) == "history-conflict"
-
-
-def test_forgetting_drops_the_checkpoints_that_nobody_needs(origins: OriginStore) -> None:
-    for size, before in ((5, None), (10, pin(5)), (15, pin(10))):
-        origins.advance(pin(size), before)
-    origins.put_entries([entry(1, 5), entry(2, 10), entry(3, 10, url="github.com/acme/other")])
-    assert origins.forget(ORIGIN, "github.com/acme/shop", "HEAD", before=(0, 2)) == 1
-    assert [origins.checkpoint(ORIGIN, 0, size) is not None for size in (5, 10, 15)] == [False, True, True]
-    assert origins.forget(ORIGIN, "github.com/acme/shop", "HEAD") == 1
-    assert origins.forget(ORIGIN, "github.com/acme/other", "HEAD") == 1
-    assert [origins.checkpoint(ORIGIN, 0, size) is not None for size in (5, 10, 15)] == [False, False, True]
-
-
-def test_checkpoints(origins: OriginStore) -> None:
-    origins.put_checkpoint(CheckpointRow(ORIGIN, 0, 3, "first"))
-    origins.put_checkpoint(CheckpointRow(ORIGIN, 0, 3, "second"))
-    assert origins.checkpoint(ORIGIN, 0, 3) == CheckpointRow(ORIGIN, 0, 3, "first")
-    assert origins.checkpoint(ORIGIN, 1) is None
 
 
 def test_keys_of_origins(origins: OriginStore, peers: PeerStore) -> None:
@@ -512,10 +427,10 @@ def test_quarantine(origins: OriginStore) -> None:
 def test_everything_is_on_disk_when_it_returns(tmp_path: Path) -> None:
     store = NodeStore(tmp_path / "node.db")
     PeerStore(store.database).add_peer(key(1), NOW, name="hub")
-    OriginStore(store.database).advance(pin(5), None)
+    OriginStore(store.database).put_entries([entry(5)])
     copy = NodeStore(tmp_path / "node.db")  # another process
     assert PeerStore(copy.database).find("hub").first_key == key(1)
-    assert OriginStore(copy.database).pin(ORIGIN, 0) == pin(5)
+    assert OriginStore(copy.database).entry(ORIGIN, 0, 5) == entry(5)
     with copy.database.read() as connection:
         assert connection.execute("PRAGMA synchronous").fetchone() == (2,)
     copy.close()

@@ -49,7 +49,9 @@ async def get(port: int, pin: bytes | None) -> str:
 
     async with (
         aiohttp.ClientSession() as session,
-        session.get(f"https://127.0.0.1:{port}/x", ssl=tls.client_ssl(pin)) as response,
+        session.get(
+            f"https://127.0.0.1:{port}/x", ssl=ssl.create_default_context() if pin is None else aiohttp.Fingerprint(pin)
+        ) as response,
     ):
         return await response.text()
 

@@ -21,7 +21,6 @@ from knowing_protocol.claims import (
     Source,
     Undecided,
     decide,
-    is_symbol_path,
     stated_relations,
 )
 from knowing_protocol.errors import RejectedError
@@ -641,14 +640,6 @@ def test_outside_name_that_a_repository_in_scope_should_define_is_refused() -> N
 )
 def test_path_through_types_is_no_name_to_ask_about(path: str) -> None:
     assert refusal(ask, external(path), payments()) == "subject-not-a-name"
-    assert not is_symbol_path(path)
-
-
-def test_plain_path_is_a_name_to_ask_about() -> None:
-    assert is_symbol_path("python://hashlib.md5")
-    assert is_symbol_path("npm://@scope/pkg#default")
-    assert not is_symbol_path("hashlib.md5")
-    assert not is_symbol_path("")
 
 
 def test_question_about_no_type_is_refused() -> None:

@@ -11,7 +11,7 @@ import pytest
 from knowing_protocol import critbit, mapproof
 from knowing_protocol.critbit import MerkleMap
 from knowing_protocol.errors import RejectedError
-from knowing_protocol.mapproof import MAX_PROOF_BYTES, ProvenMap, check_complete, prove_map
+from knowing_protocol.mapproof import MAX_PROOF_BYTES, ProvenMap, prove_map
 
 LEVEL = 9
 Content = dict[bytes, bytes]
@@ -426,18 +426,3 @@ def test_largest_proof_is_still_read(monkeypatch: pytest.MonkeyPatch) -> None:
     assert ProvenMap(proof, LEVEL, root_by_definition({ZERO: VALUE}), "test").get(ZERO) == VALUE
     monkeypatch.setattr(mapproof, "MAX_PROOF_BYTES", len(proof) - 1)
     assert refusal(proof, root_by_definition({ZERO: VALUE})) == "test-too-large"
-
-
-@pytest.mark.parametrize("size", [0, 1, 5, 300])
-def test_complete_set_with_a_member_dropped_added_or_changed_is_rejected(size: int) -> None:
-    content = seeded(size)
-    root = root_by_definition(content)
-    check_complete(LEVEL, content, root, "test")
-    wrong: list[Content] = [content | {ZERO: VALUE}]
-    if content:
-        first = min(content)
-        wrong += [{key: value for key, value in content.items() if key != first}, content | {first: VALUE}]
-    for members in wrong:
-        with pytest.raises(RejectedError) as caught:
-            check_complete(LEVEL, members, root, "test")
-        assert caught.value.code == "test-incomplete"
