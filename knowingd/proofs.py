@@ -9,6 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final, NamedTuple
 
+from knowing_protocol.bundle import MAX_CONSISTENCY
 from knowing_protocol.claims import CALLERS, NO_RELATION, RELATION, Answer, Question, decide
 from knowing_protocol.critbit import MerkleMap
 from knowing_protocol.errors import RejectedError
@@ -30,6 +31,7 @@ from knowingd.node import Node, one_origin
 from knowingd.prove.graphs import LayerGraph, ProvableGraph
 from knowingd.query.answers import one_symbol
 from knowingd.query.scope import Repository, Scope
+from knowingd.query.symbols import refuse_bytes
 from knowingd.resolve.graph import StoredGraph
 from knowingd.resolve.sessions import MovedError
 from knowingd.snapshot.past import go_back
@@ -53,8 +55,9 @@ class HasCallersError(KnowingError):
     code = "callers-found"
 
     def __init__(self, symbol: NodeId, answer: Answer) -> None:
+        number = len({caller[:4] for caller in answer.callers})
         super().__init__(
-            f"{symbol.name} has {len(answer.callers)} caller{'s' * (len(answer.callers) != 1)} in scope",
+            f"{symbol.name} has {number} caller{'s' * (number != 1)} in scope",
             hint="`knowing callers` shows them with their places",
         )
         self.answer = answer
@@ -105,6 +108,7 @@ class Proofs:
 
         def ask(scope: Scope) -> Made:
             first, second = one_symbol(source, scope), one_symbol(target, scope)
+            _refuse_outside(first)
             question = _relation_question(scope, first, second, edge_type)
             ends = [one for one in scope.repositories if one.url in (first.repo, second.repo)]
             for needed in (ends, _on_the_way(scope, question)):
@@ -121,6 +125,7 @@ class Proofs:
 
         def ask(scope: Scope) -> Made:
             first, second = one_symbol(source, scope), one_symbol(target, scope)
+            _refuse_outside(first)
             chosen = self._chosen(scope, pattern, second.repo)
             if first.repo not in {one.url for one in chosen}:
                 raise UsageError(f"{first.repo} is not in the scope", hint="choose a --repo that matches it")
@@ -200,6 +205,7 @@ class Proofs:
 
     def _commit(self, row: RosterRow, at: str) -> str:
         """The commit that a text means in a repository: a ref or tag of its source, or the beginning of a commit."""
+        refuse_bytes(at)
         from knowingd.source import open_source  # noqa: PLC0415 - only for whoever goes back
 
         if row.local and row.path is not None:
@@ -287,7 +293,10 @@ class Proofs:
         assert index is not None  # a scope has finished snapshots only
         if row.origin == self.node.keys.origin:
             if one.snapshot.epoch != epoch:
-                raise UsageError(f"{row.url} is of an epoch that has ended", hint="`knowing index` takes a snapshot")
+                raise UsageError(
+                    f"this state of {row.url} is of an epoch of the log that has ended, and no head is known of it",
+                    hint="`knowing index` takes a snapshot in the new one",
+                )
             return self.node.store.header(index)
         entry = self.origins.entry(row.origin, one.snapshot.epoch, index)
         if entry is None:
@@ -325,7 +334,7 @@ class Proofs:
             pins = [(pin.epoch, pin.size) for pin in self.trust.nodes[origin].pins]
         if origin == self.node.keys.origin:
             pins += json.loads(self.node.store.setting(EXPORTED, "[]"))
-        return sorted({known for at, known in pins if at == epoch and 0 < known < size})
+        return sorted({known for at, known in pins if at == epoch and 0 < known < size})[-MAX_CONSISTENCY:]
 
     def _own_log(self) -> LogView:
         """The newest state of this node's own log, with its roster."""
@@ -373,6 +382,14 @@ class Proofs:
             sorted({row.url for row in nodes.roster() if row.origin == self.node.keys.origin})
         )
         return TrustedNode(name, self.node.keys.first_key, ("index", "roster"), urls, tuple(nodes.key_notes()), pins)
+
+
+def _refuse_outside(source: NodeId) -> None:
+    if source.kind == NodeKind.EXTERNAL:
+        raise UsageError(
+            f"{source.name} is of no repository here, so that nobody knows what it uses",
+            hint="give a symbol of a registered repository as SOURCE",
+        )
 
 
 def _subject(log: LogView, header: Header, one: Repository) -> Subject:

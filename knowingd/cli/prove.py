@@ -15,7 +15,7 @@ from knowing_protocol.vocabulary import USES, EdgeType
 from knowingd.cli import common_options
 from knowingd.cli.node import emit, opened, table
 from knowingd.cli.query import counted
-from knowingd.errors import NotFoundError, UsageError
+from knowingd.errors import KnowingError, NotFoundError, UsageError
 from knowingd.keys import verify
 from knowingd.node import Node
 from knowingd.proofs import HasCallersError, Made, Proofs
@@ -35,7 +35,7 @@ trust_option = click.option(
     help="The trust file of whoever will check it: the bundle shows that logs have grown from its pins.",
 )
 repo_option = click.option(
-    "--repo", "pattern", metavar="GLOB", help="The repositories that the statement is about; all if not given."
+    "--repo", "pattern", metavar="GLOB", help="The repositories whose uses are meant; all if not given."
 )
 
 
@@ -51,10 +51,7 @@ def _write(made: Made, output: Path, *, as_json: bool, quiet: bool) -> None:
     report = verify_bundle(data, None, verify)
     if report.verdict == REJECTED:  # never written: whoever gets it could do nothing with it
         raise UsageError(f"the bundle would not verify: {report.reason}", code=report.code, hint="run `knowing fsck`")
-    try:
-        output.write_bytes(data)
-    except OSError as error:
-        raise UsageError(f"{output}: {error.strerror}", hint="check the path") from error
+    _put(output, data)
     found = {
         "file": str(output),
         "bytes": len(data),
@@ -73,6 +70,13 @@ def _write(made: Made, output: Path, *, as_json: bool, quiet: bool) -> None:
             click.echo(f"it lists {names} that could not be followed, and could be meant: `knowing verify` shows them")
         whose = "this node" if made.own else "the nodes that signed it"
         click.echo(f"check it with `knowing verify {output} --trust FILE`, where FILE is a `trust export` of {whose}")
+
+
+def _put(output: Path, data: bytes) -> None:
+    try:
+        output.write_bytes(data)
+    except OSError as error:
+        raise UsageError(f"{visible(str(output))}: {error.strerror}", hint="check the path") from error
 
 
 def _print(paragraphs: list[str]) -> None:
@@ -233,7 +237,10 @@ def _read(path: Path) -> Trust:
         data = path.read_bytes()[: MAX_TRUST_BYTES + 1]
     except OSError as error:
         raise NotFoundError(f"{path}: {error.strerror}", hint="check the path") from error
-    return parse_trust(data, verify)
+    try:
+        return parse_trust(data, verify)
+    except KnowingError as error:
+        raise UsageError(f"{path} is no trust file: {error.message}", code=error.code) from error
 
 
 @trust.command("export")
@@ -265,10 +272,15 @@ def export(
     with opened(home) as node:
         one = Proofs(node).trusted(name or f"node {node.keys.origin.hex()[:16]}", patterns, pinned=not no_pin)
     text = json.dumps(trust_to_json([one]), indent=2)
+    try:
+        parse_trust(text.encode(), verify)
+    except KnowingError as error:
+        reason = f"nobody could read that trust file: {error.message}"
+        raise UsageError(reason, hint="check --name and --repo") from error
     if output is None:
         click.echo(text)
         return
-    output.write_text(text + "\n", encoding="utf-8")
+    _put(output, text.encode() + b"\n")
     if as_json:
         emit({"file": str(output), "node": one.first_key.hex(), "repositories": list(one.repositories)})
     elif not quiet:
@@ -285,7 +297,7 @@ def add(*, file: Path, home: str | None, as_json: bool, quiet: bool, **_common: 
         path = _trust_file(node)
         known = _read(path).nodes if path.exists() else {}
         known |= _read(file).nodes
-        path.write_text(json.dumps(trust_to_json(known.values()), indent=2) + "\n", encoding="utf-8")
+        _put(path, json.dumps(trust_to_json(known.values()), indent=2).encode() + b"\n")
     if as_json:
         emit({"file": str(path), "nodes": len(known)})
     elif not quiet:

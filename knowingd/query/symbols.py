@@ -12,7 +12,7 @@ from knowing_protocol.standard_library import in_standard_library
 from knowing_protocol.vocabulary import NodeKind
 from knowing_protocol.walk import UNPUBLISHED, walk
 
-from knowingd.errors import NotFoundError
+from knowingd.errors import NotFoundError, UsageError
 from knowingd.query.scope import Repository, Scope
 
 _HASH: Final = re.compile(r"[0-9a-f]{8,64}")
@@ -22,6 +22,7 @@ MAX_CHOICES: Final = 50
 
 def meant(text: str, scope: Scope) -> tuple[NodeId, ...]:
     """All symbols that a text may mean, the most literal reading first; several only where they are equally literal."""
+    refuse_bytes(text)
     for read in (_by_hash, _by_path, _by_import_name, _by_qualified_name, _by_name):
         found = read(text, scope)
         if found:
@@ -29,6 +30,14 @@ def meant(text: str, scope: Scope) -> tuple[NodeId, ...]:
     raise NotFoundError(
         f"no symbol is called {text!r}", hint="`knowing search` finds symbols by words; names are case-sensitive"
     )
+
+
+def refuse_bytes(text: str) -> None:
+    """Refuse an argument that is no text; names and refs are, file names need not be."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise UsageError(f"{text!a} is not UTF-8", hint="names are text") from error
 
 
 def _by_hash(text: str, scope: Scope) -> list[NodeId]:

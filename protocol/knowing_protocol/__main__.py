@@ -12,13 +12,15 @@ import sys
 import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import NoReturn
+from io import TextIOWrapper
+from typing import Any, NoReturn
 
 from knowing_protocol import ed25519
 from knowing_protocol.bundle import MAX_BUNDLE_BYTES
 from knowing_protocol.ed25519 import Verifier
 from knowing_protocol.errors import KnowingError
-from knowing_protocol.render import visible
+from knowing_protocol.history import DEFAULT_REF
+from knowing_protocol.render import shown, visible
 from knowing_protocol.trust import MAX_TRUST_BYTES, Trust, parse_trust
 from knowing_protocol.verify import CANNOT_TELL, REJECTED, Report, verify_document
 
@@ -41,6 +43,16 @@ def read_file(path: str, limit: int) -> bytes:
         ) from None
 
 
+def _print(text: str) -> None:
+    """Print a report whatever the terminal can show, and whether or not somebody reads to its end."""
+    if isinstance(sys.stdout, TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
+    try:
+        print(text, flush=True)
+    except BrokenPipeError:  # whoever reads has seen enough; the exit code still tells
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
 def run(path: str, trust_path: str | None, *, as_json: bool, verifier: Verifier = ed25519.verify) -> int:
     """Verify a file, print the verdict, and give the exit code."""
     try:
@@ -56,10 +68,7 @@ def run(path: str, trust_path: str | None, *, as_json: bool, verifier: Verifier 
             hint = f" ({error.hint})" if error.hint else ""
             print(f"error: {error.message}{hint}", file=sys.stderr)
         return error.exit_code if error.exit_code == 4 else 2
-    try:
-        print(json.dumps(report.as_json(), indent=2) if as_json else text_of(report, int(time.time())), flush=True)
-    except BrokenPipeError:  # whoever reads has seen enough; the exit code still tells
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    _print(json.dumps(report.as_json(), indent=2) if as_json else text_of(report, int(time.time())))
     return {REJECTED: 3, CANNOT_TELL: 1}.get(report.verdict, 0)
 
 
@@ -74,8 +83,8 @@ def text_of(report: Report, now: int) -> str:
     if report.entries:
         lines.append("Entries:")
     lines += (
-        f"  - {visible(entry['repository'])} {visible(entry['branch'] or entry['ref'])} "
-        f"commit {visible(entry['commit'])}, indexed {_when(entry['time'], now)}"
+        f"  - {visible(entry['repository'])}{_branch(entry)} commit {shown(entry['commit'])}, "
+        f"indexed {_when(entry['time'], now)}"
         for entry in report.entries
     )
     if report.checkpoints:
@@ -88,6 +97,12 @@ def text_of(report: Report, now: int) -> str:
             f"signed {_when(checkpoint.time, now)}{pin}"
         )
     return "\n".join(lines)
+
+
+def _branch(entry: dict[str, Any]) -> str:
+    """What the commit was indexed as: the ref where that is not the default one, and the branch."""
+    ref = "" if entry["ref"] == DEFAULT_REF else f" ref {shown(entry['ref'])}"
+    return ref + (f" {shown(entry['branch'])}" if entry["branch"] and entry["branch"] != entry["ref"] else "")
 
 
 def _when(then: int, now: int) -> str:

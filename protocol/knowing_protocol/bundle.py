@@ -28,6 +28,7 @@ from knowing_protocol.statement import MAX_SCOPE, Statement, statement_from_json
 BUNDLE_FORMAT: Final = "knowing-bundle/v1"
 MAX_BUNDLE_BYTES: Final = 64 * 1024 * 1024
 MAX_LOG_PATH: Final = 64
+MAX_CONSISTENCY: Final = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +101,7 @@ _CHECKPOINT = encoding.record(
         "note": encoding.text(65536),
         "first_key": encoding.digest,
         "key_notes": encoding.sequence(encoding.text(65536), 64),
-        "consistency": encoding.sequence(_consistency, 64),
+        "consistency": encoding.sequence(_consistency, MAX_CONSISTENCY),
     }
 )
 _LOG_ENTRY = encoding.record(

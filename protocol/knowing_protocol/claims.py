@@ -266,6 +266,9 @@ class _Subject:
             raise RejectedError("subject-is-alias", "the name leads to a symbol in scope: ask about that symbol")
         if outcome.open - {UNPUBLISHED}:
             raise RejectedError("subject-undefined", "a repository in scope should define the name and does not")
+        # Walks do not look up what the standard library has; that nobody else defines it is said, and so looked at.
+        if outcome.standard and any(graph.alias(name) for graph in self.graphs):
+            raise RejectedError("subject-published", "a repository in scope publishes a name of the standard library")
 
     def _close(self) -> None:
         """Every name of the symbol, of its names, and so on, in all graphs.

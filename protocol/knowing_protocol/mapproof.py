@@ -90,6 +90,11 @@ class ProvenMap:
         """Whether it was asked, and shows no more than the answers needed."""
         return self._asked and len(self._reached) == self._leaves
 
+    @property
+    def is_bare(self) -> bool:
+        """Whether it shows nothing but its root."""
+        return self.node is not None and len(self.node) == 2
+
 
 def _decode(proof: bytes, level: int, what: str) -> tuple[Node | None, int]:
     """The pruned tree, hashed from its leaves, and how many it shows; an inner node that shows no side counts as one.

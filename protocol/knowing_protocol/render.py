@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from knowing_protocol.claims import CALLERS, NO_NODE, NO_RELATION, NODE, RELATION, Caller, Undecided
+from knowing_protocol.claims import CALLERS, NO_NODE, NO_RELATION, NODE, Caller, Undecided
 from knowing_protocol.hashing import NodeId
 from knowing_protocol.history import DEFAULT_REF, Header
 from knowing_protocol.paths import parse_path
@@ -20,8 +20,9 @@ from knowing_protocol.vocabulary import USES, NodeKind
 
 _INVISIBLE: Final = re.compile(
     "[\x00-\x1f\x7f-\xa0\xad\u034f\u061c\u115f\u1160\u1680\u17b4\u17b5\u180b-\u180f\u2000-\u200f\u2028-\u202f\u205f-\u206f"
-    "\u2800\u3000\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\U000e0000-\U000e0fff]"
+    "\u2800\u3000\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
 )
+_WORD: Final = re.compile(r"[A-Za-z0-9._/+@-]+")
 _NOT_PLAIN: Final = re.compile(r"[^ -~]")
 _COMMIT: Final = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _VERBS: Final = {  # one does, many do, and what it is that they do
@@ -52,12 +53,17 @@ def quoted(text: str) -> str:
     return '"' + _NOT_PLAIN.sub(lambda match: f"\\u{{{ord(match[0]):x}}}", escaped) + '"'
 
 
+def shown(text: str) -> str:
+    """A word from a stranger that is no part of a sentence: as it is where it is plain, else in quotation marks."""
+    return text if _WORD.fullmatch(text) else quoted(text)
+
+
 def symbol_text(node: NodeId) -> str:
     """A symbol as people read it."""
     if node.kind == NodeKind.EXTERNAL:
         return f"name {quoted(node.name)}"
     if not node.name:
-        return f"module {quoted(node.package)} of {visible(node.repo)}"
+        return f"{_nameless(node.kind)} {quoted(node.package)} of {visible(node.repo)}"
     place = f" in {quoted(node.package)}" if node.package else ""
     return f"{node.kind} {quoted(node.name)}{place} of {visible(node.repo)}"
 
@@ -91,8 +97,10 @@ def _by_repository(rows: Iterable[tuple[str, str]]) -> Iterator[str]:
 
 
 def _outside(statement: Statement) -> str:
-    external = statement.question.symbol.kind == NodeKind.EXTERNAL and statement.question.claim != RELATION
-    return " No repository in scope defines it." if external else ""
+    """That a name from outside is nobody's in scope: only where that was looked at."""
+    question = statement.question
+    looked_at = question.symbol.kind == NodeKind.EXTERNAL and question.claim in (CALLERS, NO_RELATION)
+    return " No repository in scope defines it." if looked_at else ""
 
 
 def _claim(statement: Statement) -> str:
@@ -151,10 +159,15 @@ def _how(caller: Caller) -> str:
     return via + (" (ambiguous)" if caller.ambiguous else "")
 
 
+def _nameless(kind: str) -> str:
+    """What is called after its package alone: its module, or else something that says what it is."""
+    return "module" if kind == NodeKind.FILE else f"{kind} without a name in"
+
+
 def _place_text(name: str, package: str, kind: str = "") -> str:
     """A symbol below its repository."""
     if not name:
-        return f"module {quoted(package)}"
+        return f"{_nameless(kind or NodeKind.FILE)} {quoted(package)}"
     return f"{kind} {quoted(name)} in {quoted(package)}".lstrip()
 
 
@@ -172,17 +185,20 @@ def _scope_text(statement: Statement, *, brief: bool = False) -> str:
         return f"{when} of " + (
             _count(len(entries), "repository", "repositories")
             if len(entries) > 3
-            else " and ".join(visible(entry.repository) for entry in entries)
+            else " and ".join(f"{visible(entry.repository)}{_ref_text(entry)}" for entry in entries)
         )
     named = statement.at != AT_HEAD
     return f"{when} of " + ", ".join(_entry_text(entry, with_index=named) for entry in entries)
 
 
+def _ref_text(entry: Entry) -> str:
+    return "" if entry.ref == DEFAULT_REF else f" ({quoted(entry.ref)})"
+
+
 def _entry_text(entry: Entry, *, with_index: bool) -> str:
-    ref = "" if entry.ref == DEFAULT_REF else f" ({quoted(entry.ref)})"
     commit = entry.commit if _COMMIT.fullmatch(entry.commit) else quoted(entry.commit)
     index = f" (entry {entry.index})" if with_index else ""  # one commit may have been indexed more than once
-    return f"{visible(entry.repository)}{ref} at {commit}{index}"
+    return f"{visible(entry.repository)}{_ref_text(entry)} at {commit}{index}"
 
 
 def not_covered(statement: Statement, headers: Iterable[Header]) -> list[str]:

@@ -129,6 +129,7 @@ class ProvenGraph:
         self._used_records: set[tuple[str, tuple[Any, ...]]] = set()
         self._records = sum(len(section[name]) for name in _RECORDS)
         self._lower_maps: dict[tuple[bytes, Level], ProvenMap] = {}
+        self._lower_proofs: dict[tuple[bytes, Level], bytes] = {}
         self._top = top = ProvenMap(section["top"], Level.GRAPH, root, "graph")
         self._maps: dict[str, ProvenMap] = {}
         for name, proof in section["maps"].items():
@@ -180,7 +181,8 @@ class ProvenGraph:
         return (
             len(self._used_records) == self._records
             and len(self._used_symbols) == len(self._symbols)
-            and all(one.is_used for one in (self._top, *self._maps.values(), *self._lower_maps.values()))
+            and (self._top.is_used or self._top.is_bare)
+            and all(one.is_used for one in (*self._maps.values(), *self._lower_maps.values()))
         )
 
     def has_node(self, node: NodeId) -> bool:
@@ -220,6 +222,9 @@ class ProvenGraph:
         key = (root, level)
         if key not in self._lower_maps:
             self._lower_maps[key] = ProvenMap(proof, level, root, what)
+            self._lower_proofs[key] = proof
+        elif self._lower_proofs[key] != proof:
+            raise RejectedError(f"{what}-twice", f"the bundle has two proofs of one {what} map")
         return self._lower_maps[key]
 
     def _provenances(self, branch: ProvenMap, source: NodeId, target: NodeId, edge_type: str) -> tuple[str, ...]:

@@ -194,6 +194,8 @@ def statement_from_json(value: Any, place: str) -> Statement:
         raise MalformedError(f"{place}.by is unsorted, repeated, or not a part of the scope", code="by-order")
     if list(question.types) != sorted(set(question.types)):
         raise MalformedError(f"{place}.types are unsorted or repeated", code="types-order")
+    if statement.all_of is not None and question.by:
+        raise MalformedError(f"{place}: what some repositories use is not said of all", code="all-of-by")
     if statement.all_of is not None and statement.at != AT_HEAD:
         raise MalformedError(f"{place}: all repositories of a roster are known only at its head", code="all-of-commits")
     return statement

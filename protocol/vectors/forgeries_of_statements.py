@@ -37,6 +37,12 @@ def uses_by_the_whole_scope_spelled_out() -> Case:
     return on_statement(positive.callers_by_one_repository, lambda statement: statement.update(by=[PAYMENTS, SHOP]))
 
 
+@rejected("all-of-by")
+def uses_by_some_of_all() -> Case:
+    """True, but "all" would be read as if nobody else used it either."""
+    return on_statement(positive.callers, lambda statement: statement.update(by=[SHOP]))
+
+
 @rejected("not-canonical")
 def uses_by_nobody() -> Case:
     return on_statement(positive.callers_by_one_repository, lambda statement: statement.update(by=[]))

@@ -123,7 +123,7 @@ class Uses(Published):
         if edge_type == "references" and any(map(_is_result, values)):
             # A variable that holds what a call gave: nothing that has a name is referred to by it.
             values = tuple(value for value in values if not _is_result(value))
-            if not values:
+            if not values and not meaning.flags & (UNKNOWN | CUT):
                 return []
         chained = code in "crt"
         offset = self._offset(file, number) if chained else 0
