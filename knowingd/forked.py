@@ -36,16 +36,18 @@ def shared(works: Sequence[Callable[[], T]]) -> list[T]:
             child.end()
 
 
-def beside(pure: Callable[[], T], here: Callable[[], U], *, forked: bool) -> tuple[T, U]:
-    """The results of both works: the pure one is done by a child at the same time, or before the other."""
+def beside(pure: Sequence[Callable[[], T]], here: Callable[[], U], *, forked: bool) -> tuple[list[T], U]:
+    """The results of all works: each pure one is done by a child at the same time, or before the other."""
     if not forked:
-        return pure(), here()
-    child = Child(pure)
+        return [work() for work in pure], here()
+    children: list[Child[T]] = []
     try:
+        children += map(Child, pure)
         other = here()
-        return child.result(), other
+        return [child.result() for child in children], other
     finally:
-        child.end()
+        for child in children:
+            child.end()
 
 
 class Child(Generic[T]):

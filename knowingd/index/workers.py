@@ -6,6 +6,7 @@ summaries to its standard output. When its input ends, for whatever reason, so d
 
 from __future__ import annotations
 
+import gc
 import struct
 import subprocess
 import sys
@@ -103,9 +104,12 @@ def _receive(stream: IO[bytes]) -> bytes | None:
 
 def main() -> None:
     """Serve batches until the input ends."""
+    gc.freeze()
+    gc.disable()  # what a batch leaves behind is looked at once, not again and again while it is read
     while (data := _receive(sys.stdin.buffer)) is not None:
         answer = [(path, _summary(path, content)) for path, content in msgpack.unpackb(data)]
         _send(sys.stdout.buffer, msgpack.packb(answer))
+        gc.collect()
 
 
 if __name__ == "__main__":

@@ -72,7 +72,7 @@ class IndexCache:
         first = max(ids.values(), default=0) + 1
         ids.update((name, first + place) for place, name in enumerate(fresh))
         self._session.executemany("INSERT INTO index_units VALUES (?, ?)", ((ids[name], name) for name in fresh))
-        known = [name for name in visits if name not in set(fresh)]
+        known = visits.keys() - fresh
         self._session.executemany("DELETE FROM index_visits WHERE unit = ?", ((ids[name],) for name in known))
         rows = sorted({(_number(key), ids[name]) for name, keys in visits.items() for key in keys})
         self._session.executemany("INSERT INTO index_visits VALUES (?, ?)", rows)
