@@ -1,20 +1,21 @@
 """Linking many units with several processes: a child links its share from the summaries it was born with.
 
-The child has all summaries without copying them, and sends back what units contribute; where forking is not possible,
+Children have all summaries without copying them, and send back what units contribute; where forking is not possible,
 everything is linked here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import partial
 from typing import Final, Generic, NamedTuple, TypeVar
 
 from knowingd.extract.interface import Linked, Linker
-from knowingd.forked import can_fork, shared
+from knowingd.forked import can_fork, streamed
 from knowingd.index import Report
 
-MANY_UNITS: Final = 200  # below, a child costs more than it saves
+MANY_UNITS: Final = 200  # below, children cost more than they save
+BATCH: Final = 50
 
 T = TypeVar("T")
 
@@ -28,27 +29,25 @@ class Part(NamedTuple, Generic[T]):
 
 def link_all(linker: Linker, units: Sequence[str], form: Callable[[Linked], T], jobs: int, report: Report) -> Part[T]:
     """Link all units; `form` makes of each what is wanted, where it was linked."""
-
-    def done(count: int) -> None:
-        report("linking", min(count, len(units)), len(units))
-
     if jobs <= 1 or len(units) < MANY_UNITS or not can_fork():
-        return _link(linker, units, form, done)
-    shares = [units[start::jobs] for start in range(jobs)]
-    here = partial(_link, linker, shares[0], form, lambda count: done(count * jobs))
-    parts = shared([here, *(partial(_link, linker, share, form, lambda _: None) for share in shares[1:])])
-    whole: Part[T] = Part([], {})
-    for part in parts:
-        whole.made.extend(part.made)
-        whole.visited.update(part.visited)
-    return whole
+        batches = _link(linker, units, form)
+    else:
+        # Children even for the first share: what linking leaves behind is large, and goes with them.
+        batches = streamed([partial(_link, linker, units[start::jobs], form) for start in range(jobs)])
+    found: dict[str, tuple[T, Collection[str]]] = {}
+    for batch in batches:
+        found.update(batch)
+        report("linking", len(found), len(units))
+    return Part([found[unit][0] for unit in units], {unit: found[unit][1] for unit in units})
 
 
-def _link(linker: Linker, units: Sequence[str], form: Callable[[Linked], T], done: Callable[[int], None]) -> Part[T]:
-    part: Part[T] = Part([], {})
-    for number, unit in enumerate(units):
-        linked = linker.link(unit)
-        part.made.append(form(linked))
-        part.visited[unit] = linked.visited
-        done(number + 1)
-    return part
+def _link(
+    linker: Linker, units: Sequence[str], form: Callable[[Linked], T]
+) -> Iterator[dict[str, tuple[T, Collection[str]]]]:
+    """Batches of units: what is made of each, and what it looked at."""
+    for start in range(0, len(units), BATCH):
+        batch: dict[str, tuple[T, Collection[str]]] = {}
+        for unit in units[start : start + BATCH]:
+            linked = linker.link(unit)
+            batch[unit] = form(linked), linked.visited
+        yield batch

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ from support.generated import Size, generate
 from knowingd import forked
 from knowingd.config import Home
 from knowingd.errors import StoreError
-from knowingd.forked import beside, shared
+from knowingd.forked import beside, streamed
 from knowingd.node import Node
 from knowingd.snapshot import relations, snapshots, trees
 from knowingd.snapshot.fsck import check_repository
@@ -110,10 +111,22 @@ def test_relations_that_were_observed_in_several_ways_are_one_number() -> None:
     assert list(found.several.values()) == [[one, two]]
 
 
-def test_shared_works_come_back_in_their_order() -> None:
+def test_all_that_children_give_comes_back() -> None:
     here = os.getpid()
-    first, second, third = shared([lambda: os.getpid() - here, lambda: b"x" * 300_000, lambda: "third"])
-    assert (first, second, third) == (0, b"x" * 300_000, "third")
+    works = [
+        lambda: iter(["first", str(os.getpid() != here)]),
+        lambda: iter(["x" * 300_000, "last"]),
+        lambda: iter([]),
+    ]
+    found = list(streamed(works))
+    assert sorted(found) == ["True", "first", "last", "x" * 300_000]
+    assert found.index("first") < found.index("True")
+
+
+def test_children_end_when_nobody_wants_what_they_still_write() -> None:
+    endless = [lambda: iter(partial(bytes, 300_000), b"never")] * 2
+    for _ in streamed(endless):
+        break  # leaving the generator ends them
 
 
 @pytest.mark.parametrize("apart", [False, True])
@@ -122,12 +135,13 @@ def test_works_beside_each_other_give_both_results(apart: bool) -> None:
 
 
 def test_a_child_that_dies_says_what_to_do(capfd: pytest.CaptureFixture[str]) -> None:
-    def fails() -> None:
+    def fails() -> list[int]:
         raise ValueError("gone")
 
     child = forked.Child(fails)
     with pytest.raises(StoreError, match="died") as caught:
         child.result()
-    child.end()
+    child.close()
+    child.wait()
     assert caught.value.hint == "try again with --jobs 1"
     assert "gone" in capfd.readouterr().err
