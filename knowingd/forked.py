@@ -46,7 +46,7 @@ def streamed(works: Sequence[Callable[[], Iterable[T]]]) -> Iterator[T]:
                     else:
                         yield found[0]
     finally:
-        _end(children)
+        end(children)
 
 
 def beside(pure: Sequence[Callable[[], T]], here: Callable[[], U], *, forked: bool) -> tuple[list[T], U]:
@@ -59,7 +59,7 @@ def beside(pure: Sequence[Callable[[], T]], here: Callable[[], U], *, forked: bo
         other = here()
         return [child.result() for child in children], other
     finally:
-        _end(children)
+        end(children)
 
 
 def _once(work: Callable[[], T]) -> Iterator[T]:
@@ -124,7 +124,7 @@ class Child(Generic[T]):
             self._process = None
 
 
-def _end(children: Sequence[Child[T]]) -> None:
+def end(children: Sequence[Child[T]]) -> None:
     """End children. Later ones hold the pipes of earlier ones open, so that all are closed before one is waited for."""
     for child in children:
         child.close()

@@ -14,7 +14,7 @@ from knowingd.extract.interface import Linked, Linker
 from knowingd.forked import can_fork, streamed
 from knowingd.index import Report
 
-MANY_UNITS: Final = 200  # below, children cost more than they save
+MANY_UNITS: Final = 40  # below, children cost more than they save
 BATCH: Final = 50
 
 T = TypeVar("T")

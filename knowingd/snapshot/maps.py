@@ -487,17 +487,20 @@ TARGET_MASK = (1 << SOURCE_SHIFT) - 1
 
 
 def rows_of(session: GraphSession, layer: int) -> GraphRows:
-    """Everything in one graph of a database."""
+    """Everything in one graph of a database; most overlays are empty, and need no nodes."""
+    ids, edges = session.node_ids(layer), list(session.edge_numbers(layer))
+    aliases, members, facts = list(session.aliases(layer)), list(session.members(layer)), list(session.facts(layer))
+    named = bool(ids or edges or aliases or members or facts)
     return GraphRows(
         layer,
-        session.node_ids(layer),
-        session.load_nodes(None),
-        session.package_ids(),
+        ids,
+        session.load_nodes(None) if named else {},
+        session.package_ids() if named else {},
         session.packages(),
-        list(session.edge_numbers(layer)),
-        list(session.aliases(layer)),
-        list(session.members(layer)),
-        list(session.facts(layer)),
+        edges,
+        aliases,
+        members,
+        facts,
         list(session.files(layer)),
         list(session.coverage(layer)),
     )

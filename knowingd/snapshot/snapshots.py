@@ -32,7 +32,7 @@ from knowingd.store.interface import GraphLoad, GraphSession, GraphStore
 from knowingd.store.nodestore import NodeStore, Sign
 from knowingd.store.rows import Changes, SnapshotRow
 
-MANY_EDGES: Final = 50_000  # below, children cost more than they save
+MANY_EDGES: Final = 5_000  # below, children cost more than they save
 
 
 def _nothing_else(_: GraphSession) -> None:
