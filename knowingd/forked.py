@@ -49,15 +49,16 @@ def streamed(works: Sequence[Callable[[], Iterable[T]]]) -> Iterator[T]:
         end(children)
 
 
-def beside(pure: Sequence[Callable[[], T]], here: Callable[[], U], *, forked: bool) -> tuple[list[T], U]:
-    """The results of all works: each pure one is done by a child at the same time, or before the other."""
-    if not forked:
-        return [work() for work in pure], here()
+def beside(pure: Sequence[Callable[[], T]], here: Callable[[], object], processes: int) -> list[T]:
+    """The results of pure works, done by as many processes as there may be; this one first does what only it can."""
+    if not can_fork():
+        processes = 1
     children: list[Child[T]] = []
     try:
-        children += (Child(partial(_once, work)) for work in pure)
-        other = here()
-        return [child.result() for child in children], other
+        children += (Child(partial(_once, work)) for work in pure[: processes - 1])
+        here()
+        mine = [work() for work in pure[len(children) :]]
+        return [*(child.result() for child in children), *mine]
     finally:
         end(children)
 
@@ -85,6 +86,8 @@ class Child(Generic[T]):
                         out.flush()
                     out.write(_LENGTH.pack(0))
                 status = 0
+            except BrokenPipeError:
+                pass  # nobody wants to hear more
             except BaseException as error:  # noqa: BLE001 - nothing may run on in the child
                 sys.stderr.write(f"{error!r}\n")
             finally:

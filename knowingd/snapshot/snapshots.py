@@ -23,7 +23,7 @@ from knowing_protocol.errors import RejectedError
 from knowing_protocol.graph import graph_map
 from knowing_protocol.history import Header
 
-from knowingd.forked import beside, can_fork
+from knowingd.forked import beside
 from knowingd.snapshot.building import builders
 from knowingd.snapshot.cachekeys import forget_stale
 from knowingd.snapshot.maps import Maps
@@ -204,16 +204,15 @@ def bring_up_to_date(
 
 
 def _load(session: GraphSession, load: GraphLoad, also: Callable[[GraphSession], None], jobs: int) -> None:
-    """Write a first load while children make its maps, if it is large and there are several jobs."""
+    """Write a first load, and make its maps: at the same time, if it is large and there are several jobs."""
 
     def here() -> None:
         load.write()
         session.refresh_search(None)
         also(session)
 
-    forked = jobs > 1 and len(load.rows.edges) >= MANY_EDGES and can_fork()
-    made, _ = beside(builders(load.rows, session.caches.new_tree_id()), here, forked=forked)
-    for one in made:
+    processes = jobs if len(load.rows.edges) >= MANY_EDGES else 1
+    for one in beside(builders(load.rows, session.caches.new_tree_id()), here, processes):
         session.caches.put_rows(one.rows)
 
 

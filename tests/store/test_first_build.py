@@ -35,7 +35,7 @@ def test_two_processes_make_the_roots_of_one(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setattr(snapshots, "MANY_EDGES", 1)
     monkeypatch.setattr(trees, "LARGE_SET", 5)  # so that large sets are there
     _, records = generate(3, Size(12, 120, 900), REPO)
-    for jobs in (1, 2):
+    for jobs in (1, 2, 3):
         store = RepositoryStore(tmp_path / f"{jobs}.db", REPO, "HEAD", bytes(32))
 
         def job(session: GraphSession, jobs: int = jobs) -> bytes:
@@ -129,9 +129,14 @@ def test_children_end_when_nobody_wants_what_they_still_write() -> None:
         break  # leaving the generator ends them
 
 
-@pytest.mark.parametrize("apart", [False, True])
-def test_works_beside_each_other_give_both_results(apart: bool) -> None:
-    assert beside([lambda: 1, lambda: 2], lambda: "two", forked=apart) == ([1, 2], "two")
+@pytest.mark.parametrize("processes", [1, 2, 3])
+def test_works_beside_each_other_give_their_results_in_order(processes: int) -> None:
+    done: list[str] = []
+    works = [lambda: (1, os.getpid()), lambda: (2, os.getpid())]
+    found = beside(works, lambda: done.append("here"), processes)
+    assert [number for number, _ in found] == [1, 2]
+    assert sum(process != os.getpid() for _, process in found) == processes - 1
+    assert done == ["here"]
 
 
 def test_a_child_that_dies_says_what_to_do(capfd: pytest.CaptureFixture[str]) -> None:
