@@ -7,7 +7,7 @@ own, while this one writes what the rows are about. Afterwards `maps` keeps them
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final, NamedTuple
 
@@ -22,6 +22,7 @@ from knowingd.snapshot.relations import Relations, branch_members, gathered, gro
 from knowingd.snapshot.trees import Entries, Root, cut, cut_entries, keep
 from knowingd.store.caches import CacheRows
 from knowingd.store.codes import EDGE_TYPES
+from knowingd.store.interface import GraphCaches
 from knowingd.store.packing import pack_ids
 from knowingd.store.rows import REPUBLISHED_CODE, TYPE_BITS, AliasRow, GraphRows, MemberRow
 
@@ -38,6 +39,15 @@ class Built(NamedTuple):
 def builders(rows: GraphRows, first_tree: int) -> list[Callable[[], Built]]:
     """What makes the maps: those about uses, which are most of the work, and those that need no edges."""
     return [partial(_uses, rows, first_tree + len(PUBLISHED)), partial(_published, rows, first_tree)]
+
+
+def keep_built(caches: GraphCaches, built: Sequence[Built]) -> dict[str, bytes]:
+    """Keep what was built, and give all roots; in the order of the trees, which fills the database's pages."""
+    roots: dict[str, bytes] = {}
+    for one in sorted(built, key=lambda one: one.rows.next_tree):
+        caches.put_rows(one.rows)
+        roots |= one.roots
+    return roots
 
 
 def _published(rows: GraphRows, first_tree: int) -> Built:

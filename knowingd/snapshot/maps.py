@@ -16,7 +16,7 @@ from knowing_protocol.graph import Level
 from knowing_protocol.hashing import relation_entry, relation_hash, set_digest
 
 from knowingd.snapshot import contents, trees
-from knowingd.snapshot.building import builders
+from knowingd.snapshot.building import builders, keep_built
 from knowingd.snapshot.contents import Items, Names, Segments, names_type, set_value, set_values
 from knowingd.snapshot.relations import SOURCE_SHIFT, large_members
 from knowingd.snapshot.trees import Content, Cut, Entries, Trees, Within, anywhere, cut, cut_entries
@@ -223,12 +223,8 @@ class Maps:
 
     def build_all(self) -> dict[str, bytes]:
         """The roots of all maps of a graph of which nothing is kept."""
-        roots: dict[str, bytes] = {}
-        for build in builders(rows_of(self.session, self.layer), self.caches.new_tree_id()):
-            built = build()
-            self.caches.put_rows(built.rows)
-            roots |= built.roots
-        return roots
+        works = builders(rows_of(self.session, self.layer), self.caches.new_tree_id())
+        return keep_built(self.caches, [work() for work in works])
 
     def _observed(self, edges: Iterable[tuple[int, int, int, int]]) -> Iterator[tuple[int, int, int, list[int]]]:
         """Relations of this graph, and in which ways each was observed, from edges that come in order."""

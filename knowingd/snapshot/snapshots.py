@@ -24,7 +24,7 @@ from knowing_protocol.graph import graph_map
 from knowing_protocol.history import Header
 
 from knowingd.forked import beside
-from knowingd.snapshot.building import builders
+from knowingd.snapshot.building import builders, keep_built
 from knowingd.snapshot.cachekeys import forget_stale
 from knowingd.snapshot.maps import Maps
 from knowingd.store.codes import LAYERS, OVERLAY, SOURCE
@@ -212,8 +212,7 @@ def _load(session: GraphSession, load: GraphLoad, also: Callable[[GraphSession],
         also(session)
 
     processes = jobs if len(load.rows.edges) >= MANY_EDGES else 1
-    for one in beside(builders(load.rows, session.caches.new_tree_id()), here, processes):
-        session.caches.put_rows(one.rows)
+    keep_built(session.caches, beside(builders(load.rows, session.caches.new_tree_id()), here, processes))
 
 
 def recover(store: GraphStore, node: NodeStore, origin: Origin, now: int) -> Header | None:
