@@ -8,7 +8,7 @@ the same records as linking everything.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
@@ -31,10 +31,14 @@ class View(Protocol):
 
 @dataclass(slots=True)
 class Linked:
-    """What one unit contributes, and the keys of other files that it looked at, also those that were not there."""
+    """What one unit contributes, and the keys of other files that it looked at, also those that were not there.
+
+    `hashes` are those of the edges in their order, None where nobody asked for one.
+    """
 
     records: Records = field(default_factory=Records)
     visited: frozenset[str] = frozenset()
+    hashes: Sequence[bytes | None] = ()
 
 
 class Linker(Protocol):

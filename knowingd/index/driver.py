@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, Generic, NamedTuple, TypeVar
 
 import msgpack
 from knowing_protocol.hashing import node_hash
@@ -24,11 +24,13 @@ from knowingd.index.linking import link_all
 from knowingd.index.workers import summarized
 from knowingd.source import Entry, Source
 from knowingd.store.codes import EDGE_TYPES, SOURCE
+from knowingd.store.compact import compact
 from knowingd.store.interface import GraphSession, GraphStore
 from knowingd.store.packing import unpack_ids
 from knowingd.store.records import read_records
 from knowingd.store.rows import Changes, IndexedFile
 
+T = TypeVar("T")
 _EXTRACTOR: Final = "extractor"
 _TREE_KEYS: Final = "tree_keys"
 _RELINK_ALL: Final = 0.5  # from this share of units on, linking everything is simpler and not slower
@@ -153,39 +155,61 @@ def _unit(language: Language, unit: str) -> str:
 
 
 def _everything(session: GraphSession, tree: _Tree, jobs: int, report: Report) -> Indexed:
-    """Link the whole tree; what is there already is compared as records."""
-    attributes: dict[str, bytes] = {}
-    present, fresh = _present(tree), _fresh(tree)
-    parts: list[Records] = []
-    visits: dict[str, Collection[str]] = {}
-    tree_keys: dict[str, dict[str, bytes]] = {}
-    for language in languages():
-        view = StoredView(_of(language, present), fresh, lambda _: None)
-        tree_keys[language.name] = language.tree_keys(view)
-        for path in view.paths():
-            view.summary(path)  # unpacked once, before processes share them
-        units = list(language.units(view.paths()))
-        linker = language.linker(session.repo, view)
-        part = link_all(linker, units, jobs, report)
-        parts += part.records
-        visits.update((_unit(language, unit), keys) for unit, keys in part.visited.items())
-        attributes.update(part.attributes)
-    new = united(parts)
-    new.coverage = _coverage(tree, new.coverage, {})
+    """Link the whole tree."""
     if session.last_snapshot() is None:
-        changes = Changes(SOURCE, new, Records(), attributes=attributes)
-    else:
-        changes = difference(read_records(session, SOURCE), new)
+        return _first(session, tree, jobs, report)
+    linked = _link_tree(session.repo, tree, lambda one: one.records, jobs, report)
+    new = united(linked.made)
+    new.coverage = _coverage(tree, new.coverage, {})
     _count(tree, new.coverage)
+    return _indexed(tree, linked, difference(read_records(session, SOURCE), new))
+
+
+def _first(session: GraphSession, tree: _Tree, jobs: int, report: Report) -> Indexed:
+    """Link the whole tree for a database in which there is nothing to compare it with."""
+    linked = _link_tree(session.repo, tree, lambda one: compact(one.records, SOURCE, one.hashes), jobs, report)
+    told = {path: Coverage(reason) for unit in linked.made for path, reason in unit.coverage.items()}
+    coverage = _coverage(tree, told, {})
+    _count(tree, coverage)
+    units = [unit._replace(coverage={}) for unit in linked.made]
+    changes = Changes(SOURCE, Records(), Records(), first=[*units, compact(Records(coverage=coverage), SOURCE)])
+    return _indexed(tree, linked, changes)
+
+
+def _indexed(tree: _Tree, linked: _LinkedTree[T], changes: Changes) -> Indexed:
+    """A whole tree, which replaces what was kept of it."""
 
     def keep(writing: GraphSession) -> None:
         writing.index.clear()
         writing.index.put_state(_EXTRACTOR, extractor_id())
-        writing.index.put_state(_TREE_KEYS, msgpack.packb(tree_keys))
+        writing.index.put_state(_TREE_KEYS, msgpack.packb(linked.keys))
         writing.index.put_files(tree.read)
-        writing.index.put_visits(visits)
+        writing.index.put_visits(linked.visits)
 
     return Indexed([changes], tree.counts, keep)
+
+
+class _LinkedTree(NamedTuple, Generic[T]):
+    """What the units of a tree contribute, what they looked at, and the keys of the tree."""
+
+    made: list[T]
+    visits: dict[str, Collection[str]]
+    keys: dict[str, dict[str, bytes]]
+
+
+def _link_tree(repo: str, tree: _Tree, form: Callable[[Linked], T], jobs: int, report: Report) -> _LinkedTree[T]:
+    """Link the whole tree; each unit contributes in the form that is asked for."""
+    present, fresh = _present(tree), _fresh(tree)
+    linked: _LinkedTree[T] = _LinkedTree([], {}, {})
+    for language in languages():
+        view = StoredView(_of(language, present), fresh, lambda _: None)
+        linked.keys[language.name] = language.tree_keys(view)
+        for path in view.paths():
+            view.summary(path)  # unpacked once, before processes share them
+        part = link_all(language.linker(repo, view), list(language.units(view.paths())), form, jobs, report)
+        linked.made.extend(part.made)
+        linked.visits.update((_unit(language, unit), keys) for unit, keys in part.visited.items())
+    return linked
 
 
 def _what_changed(session: GraphSession, tree: _Tree, jobs: int, report: Report) -> Indexed:

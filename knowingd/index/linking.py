@@ -1,59 +1,53 @@
 """Linking many units with several processes: a child links its share from the summaries it was born with.
 
-The child has all summaries without copying them, and sends back records; where forking is not possible, everything is
-linked here.
+Children have all summaries without copying them, and send back what units contribute; where forking is not possible,
+everything is linked here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import partial
-from typing import Final, NamedTuple
+from typing import Final, Generic, NamedTuple, TypeVar
 
-from knowing_protocol.graph import file_attributes
-from knowing_protocol.records import Records
-
-from knowingd.extract.interface import Linker
-from knowingd.forked import can_fork, shared
+from knowingd.extract.interface import Linked, Linker
+from knowingd.forked import can_fork, streamed
 from knowingd.index import Report
 
-MANY_UNITS: Final = 200  # below, a child costs more than it saves
+MANY_UNITS: Final = 40  # below, children cost more than they save
+BATCH: Final = 50
+
+T = TypeVar("T")
 
 
-class Part(NamedTuple):
-    """What some units contribute: records, the keys that each of them looked at, and the roots of their files."""
+class Part(NamedTuple, Generic[T]):
+    """What units contribute, in the form that was asked for, and the keys that each of them looked at."""
 
-    records: list[Records]
+    made: list[T]
     visited: dict[str, Collection[str]]
-    attributes: dict[str, bytes]
 
 
-def link_all(linker: Linker, units: Sequence[str], jobs: int, report: Report) -> Part:
-    """Link all units."""
-
-    def done(count: int) -> None:
-        report("linking", min(count, len(units)), len(units))
-
+def link_all(linker: Linker, units: Sequence[str], form: Callable[[Linked], T], jobs: int, report: Report) -> Part[T]:
+    """Link all units; `form` makes of each what is wanted, where it was linked."""
     if jobs <= 1 or len(units) < MANY_UNITS or not can_fork():
-        return _link(linker, units, done)
-    shares = [units[start::jobs] for start in range(jobs)]
-    here = partial(_link, linker, shares[0], lambda count: done(count * jobs))
-    parts = shared([here, *(partial(_link, linker, share, lambda _: None) for share in shares[1:])])
-    whole = Part([], {}, {})
-    for part in parts:
-        whole.records.extend(part.records)
-        whole.visited.update(part.visited)
-        whole.attributes.update(part.attributes)
-    return whole
+        batches = _link(linker, units, form)
+    else:
+        # Children even for the first share: what linking leaves behind is large, and goes with them.
+        batches = streamed([partial(_link, linker, units[start::jobs], form) for start in range(jobs)])
+    found: dict[str, tuple[T, Collection[str]]] = {}
+    for batch in batches:
+        found.update(batch)
+        report("linking", len(found), len(units))
+    return Part([found[unit][0] for unit in units], {unit: found[unit][1] for unit in units})
 
 
-def _link(linker: Linker, units: Sequence[str], done: Callable[[int], None]) -> Part:
-    part = Part([], {}, {})
-    for number, unit in enumerate(units):
-        linked = linker.link(unit)
-        part.records.append(linked.records)
-        part.visited[unit] = linked.visited
-        for file in linked.records.files:
-            part.attributes[file.path] = file_attributes(file).root
-        done(number + 1)
-    return part
+def _link(
+    linker: Linker, units: Sequence[str], form: Callable[[Linked], T]
+) -> Iterator[dict[str, tuple[T, Collection[str]]]]:
+    """Batches of units: what is made of each, and what it looked at."""
+    for start in range(0, len(units), BATCH):
+        batch: dict[str, tuple[T, Collection[str]]] = {}
+        for unit in units[start : start + BATCH]:
+            linked = linker.link(unit)
+            batch[unit] = form(linked), linked.visited
+        yield batch

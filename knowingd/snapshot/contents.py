@@ -16,7 +16,8 @@ from knowing_protocol.graph import Level, RenamedMember
 from knowing_protocol.hashing import external_hash, set_digest, tagged
 
 from knowingd.snapshot.trees import Entries
-from knowingd.store.rows import AliasRow, FileRow, MemberRow, NodeRow
+from knowingd.store.codes import EDGE_TYPES
+from knowingd.store.rows import REPUBLISHED_CODE, TYPE_BITS, AliasRow, FileRow, MemberRow, NodeRow
 
 Items: TypeAlias = dict[bytes, bytes]
 Nodes: TypeAlias = Mapping[int, NodeRow]
@@ -38,6 +39,43 @@ def set_values(level: Level, sets: Iterable[list[bytes]]) -> list[bytes]:
             yield one
 
     return list(map(set_digest, roots_of(level, counted()), sizes))
+
+
+class Segments:
+    """The last segments of nodes' names, made once each."""
+
+    def __init__(self, node: Callable[[int], NodeRow]) -> None:
+        self._node = node
+        self._known: dict[int, frozenset[str]] = {}
+
+    def of(self, node: int) -> frozenset[str]:
+        """The segments under which a node stands in `names`."""
+        found = self._known.get(node)
+        if found is None:
+            found = self._known[node] = graph.target_segments(self._node(node).node)
+        return found
+
+
+def names_type(edge_type: int) -> str:
+    """What stands for an edge type in the keys of `names`."""
+    return graph.REPUBLISHED if edge_type == REPUBLISHED_CODE else EDGE_TYPES[edge_type]
+
+
+def by_names(codes: Iterable[int], segments_of: Callable[[int], frozenset[str]]) -> dict[tuple[int, str], list[int]]:
+    """Inbound sets (`target << TYPE_BITS | edge type`) by edge type and the last segments of their targets' names."""
+    found: dict[tuple[int, str], list[int]] = defaultdict(list)
+    for code in codes:
+        for segment in segments_of(code >> TYPE_BITS):
+            found[code & REPUBLISHED_CODE, segment].append(code)
+    return found
+
+
+def of_inbound(values: Mapping[int, bytes], hashes: Mapping[int, bytes]) -> Entries:
+    """`inbound`: what each inbound set stands for."""
+    places = [
+        (graph.inbound_key(EDGE_TYPES[code & REPUBLISHED_CODE], hashes[code >> TYPE_BITS]), code) for code in values
+    ]
+    return Entries(places, {key: values[code] for key, code in places})
 
 
 def of_nodes(found: Iterable[int], nodes: Nodes) -> Entries:

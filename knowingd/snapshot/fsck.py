@@ -20,8 +20,8 @@ from knowing_protocol.keys import KeyChain
 from knowing_protocol.note import check_note, parse_checkpoint, parse_note
 
 from knowingd import keys
-from knowingd.snapshot.maps import Maps, large_members
-from knowingd.snapshot.relations import SOURCE_SHIFT
+from knowingd.snapshot.maps import Maps
+from knowingd.snapshot.relations import SOURCE_SHIFT, large_members
 from knowingd.snapshot.trees import anywhere
 from knowingd.store.caches import split_roots
 from knowingd.store.codes import EDGE_TYPES, LAYER_OF_PROVENANCE, LAYERS

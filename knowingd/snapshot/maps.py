@@ -7,7 +7,7 @@ set that is large has a tree of its own, so that one more call of a popular func
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from functools import cached_property
 
 from knowing_protocol import graph
@@ -15,18 +15,10 @@ from knowing_protocol.critbit import MerkleMap, leaf_hash, roots_of
 from knowing_protocol.graph import Level
 from knowing_protocol.hashing import relation_entry, relation_hash, set_digest
 
-from knowingd.forked import beside
-from knowingd.snapshot import contents
-from knowingd.snapshot.contents import Items, Names, Nodes, set_value, set_values
-from knowingd.snapshot.relations import (
-    SOURCE_SHIFT,
-    Relations,
-    branch_members,
-    gathered,
-    grouped,
-    is_shared,
-    records_of,
-)
+from knowingd.snapshot import contents, trees
+from knowingd.snapshot.building import builders, keep_built
+from knowingd.snapshot.contents import Items, Names, Segments, names_type, set_value, set_values
+from knowingd.snapshot.relations import SOURCE_SHIFT, large_members
 from knowingd.snapshot.trees import Content, Cut, Entries, Trees, Within, anywhere, cut, cut_entries
 from knowingd.store.codes import EDGE_TYPES, LAYER_OF_PROVENANCE, PROVENANCES
 from knowingd.store.interface import GraphSession
@@ -34,18 +26,14 @@ from knowingd.store.packing import pack_ids, unpack_ids
 from knowingd.store.rows import (
     PROVENANCE_BITS,
     REPUBLISHED_CODE,
-    SEVERAL,
     TYPE_BITS,
     BranchEvent,
+    GraphRows,
     InboundRow,
     MemberRow,
     Touched,
     slot_of,
 )
-
-LARGE_SET = 64
-LARGE_BRANCH = 1024
-CHEAP_SET = 2  # up to so many relations, making a value again is cheaper than keeping it
 
 
 def code_of(edge_type: int, target: int) -> int:
@@ -56,17 +44,15 @@ def code_of(edge_type: int, target: int) -> int:
 class Maps:
     """The maps of one graph in one transaction."""
 
-    def __init__(self, session: GraphSession, layer: int, *, read_only: bool = False, jobs: int = 1) -> None:
-        """`read_only` makes contents without using or making trees for large sets; `jobs` processes make everything."""
+    def __init__(self, session: GraphSession, layer: int, *, read_only: bool = False) -> None:
+        """`read_only` makes contents without using or making trees for large sets."""
         self.session = session
         self.layer = layer
         self.read_only = read_only
-        self.jobs = jobs
         self.caches = session.caches
         self.trees = Trees(self.caches, layer)
-        self._segments: dict[int, frozenset[str]] = {}
+        self._segments = Segments(session.node)
         self._values: dict[int, bytes | None] = {}  # code of an inbound set to its value, as this update left it
-        self._all_names: Names | None = None  # of all nodes, when everything is made
         self.contents: dict[str, Content] = {
             "edges": self._packages,
             "inbound": self._inbound,
@@ -100,7 +86,7 @@ class Maps:
     def _names_to(self, ids: Collection[int] | None) -> Names:
         members = list(self.session.members_to(self.layer, ids))
         nodes = self.session.load_nodes(_ends(members))
-        return contents.names_of(self.session.aliases_of(self.layer, ids), members, nodes, self._segments_of)
+        return contents.names_of(self.session.aliases_of(self.layer, ids), members, nodes, self._segments.of)
 
     def _facts(self, ids: Collection[int] | None, _: Within) -> Entries:
         rows = list(self.session.facts(self.layer, ids))
@@ -122,25 +108,20 @@ class Maps:
 
     def _inbound(self, ids: Collection[int] | None, _: Within) -> Entries:
         values = self._inbound_values(ids)
-        nodes = self.session.load_nodes({code >> TYPE_BITS for code in values})
-        places = [
-            (graph.inbound_key(EDGE_TYPES[code & REPUBLISHED_CODE], nodes[code >> TYPE_BITS].hash), code)
-            for code in values
-        ]
-        return Entries(places, {key: values[code] for key, code in places})
+        targets = {code >> TYPE_BITS for code in values}
+        nodes = self.session.load_nodes(targets)
+        return contents.of_inbound(values, {one: nodes[one].hash for one in targets})
 
     def _inbound_values(self, codes: Collection[int] | None) -> dict[int, bytes]:
         """The values of inbound sets by code; of those that are empty, none."""
         missing: set[int] | None = None
         if codes is not None:
             missing = {code for code in codes if code not in self._values}
-        elif self._values:
-            missing = set()  # making the whole graph left all values behind
         unmade = {}
         targets = None if missing is None else {code >> TYPE_BITS for code in missing}
         for row in self.caches.inbound(self.layer, targets):
             code = code_of(row.type, row.target)
-            if missing is None or code in missing:
+            if code in missing if missing is not None else code not in self._values:
                 if row.sources is not None and row.value is None:
                     unmade[code] = unpack_ids(row.sources)
                 else:
@@ -174,18 +155,14 @@ class Maps:
         codes = None if ids is None else [code for code in ids if code >= 0]
         values = self._target_values(codes)
         nodes = self.session.load_nodes({code >> TYPE_BITS for code in values})
-        targets: dict[tuple[int, str], list[int]] = defaultdict(list)
-        for code in values:
-            for segment in self._segments_of(code >> TYPE_BITS):
-                targets[code & REPUBLISHED_CODE, segment].append(code)
         found = Entries([], {})
         small: dict[bytes, list[bytes]] = {}
-        for subject, places in targets.items():
-            key = graph.names_key(_names_type(subject[0]), subject[1])
+        for subject, places in contents.by_names(values, self._segments.of).items():
+            key = graph.names_key(names_type(subject[0]), subject[1])
             if subject in self._large_names or not within(key):
                 continue
             records = [nodes[code >> TYPE_BITS].hash + values[code] for code in places]
-            if len(places) > LARGE_SET and not self.read_only:
+            if len(places) > trees.LARGE_SET and not self.read_only:
                 placed = [(nodes[code >> TYPE_BITS].hash, code) for code in places]
                 made = self.trees.keep(cut(Level.NAMES_SET, records, placed), "names-set", *subject)
                 self._large_names[subject] = made.tree
@@ -195,15 +172,9 @@ class Maps:
                 found.places.extend((key, code) for code in places)
         found.values.update(zip(small, set_values(Level.NAMES_SET, small.values()), strict=True))
         for row in self.caches.trees(self.layer, "names-set", [-one for one in large]) if large else ():
-            key = graph.names_key(_names_type(row.type), row.subject)
+            key = graph.names_key(names_type(row.type), row.subject)
             found.values[key] = set_digest(row.root, row.size)
             found.places.append((key, -row.id))
-        return found
-
-    def _segments_of(self, node: int) -> frozenset[str]:
-        found = self._segments.get(node)
-        if found is None:
-            found = self._segments[node] = graph.target_segments(self.session.node(node).node)
         return found
 
     def _target_values(self, codes: Collection[int] | None) -> dict[int, bytes]:
@@ -215,8 +186,7 @@ class Maps:
             plain = [code for code in codes if code & REPUBLISHED_CODE != REPUBLISHED_CODE]
         values = self._inbound_values(plain)
         if outside is None or outside:
-            known = self._all_names if outside is None else None
-            named = self._names_to(outside) if known is None else known
+            named = self._names_to(outside)
             nodes = self.session.load_nodes(named.keys())
             values.update(
                 (code_of(REPUBLISHED_CODE, node), graph.names_value(names))
@@ -241,88 +211,9 @@ class Maps:
     # Everything at once
 
     def build_all(self) -> dict[str, bytes]:
-        """The roots of all maps of a graph of which nothing is kept; the hashing of many is shared with a child."""
-        nodes = self.session.load_nodes(None)
-        relations = gathered(self.session.edge_numbers(self.layer))
-        forked = is_shared(relations, self.jobs)
-        self._all_edges(relations, nodes, forked=forked)
-        published = self._published(nodes)
-
-        def pure() -> dict[str, Cut]:
-            return {name: cut_entries(graph.MAP_LEVELS[name], published.pop(name)()) for name in [*published]}
-
-        def here() -> dict[str, bytes]:
-            return {name: self._build(name) for name in ("edges", "inbound", "names")}
-
-        cuts, roots = beside(pure, here, forked=forked)
-        roots.update((name, self.trees.keep(made, name).root) for name, made in cuts.items())
-        return roots
-
-    def _all_edges(self, relations: Relations, nodes: Nodes, *, forked: bool) -> None:
-        """Branches and inbound sets."""
-        records = records_of(relations, nodes, self.jobs)
-        packages = self.session.package_ids()
-        groups = grouped(relations, records, packages)
-        del records  # the groups let go of them as they are hashed
-        long = sorted(code for code, records in groups.branches.items() if len(records) > LARGE_BRANCH)
-        members = branch_members(relations, packages, long)
-        long_branches = [(groups.branches.pop(code), members.pop(code)) for code in long]
-        codes = sorted(groups.branches)
-        large = sorted(code for code, records in groups.inbound.items() if len(records) > LARGE_SET)
-        large_sets = [(groups.inbound.pop(code), groups.sources.pop(code)) for code in large]
-
-        def pure() -> tuple[list[bytes], list[Cut], list[Cut]]:
-            branches = roots_of(Level.RELATIONS, map(groups.branches.pop, codes))
-            trees = [_cut_records(Level.RELATIONS, *one) for one in long_branches]
-            return (
-                branches,
-                trees,
-                [_cut_records(Level.INBOUND_SET, records, large_members(sources)) for records, sources in large_sets],
-            )
-
-        def here() -> None:
-            groups.branches.clear()  # hashed, or with the child
-            large_sets.clear()
-            long_branches.clear()
-            self.caches.put_inbound(self.layer, self._small_inbound(groups.inbound, groups.sources))
-
-        (branches, trees, cuts), _ = beside(pure, here, forked=forked)
-        for code, made in zip(long, trees, strict=True):
-            codes.append(code)
-            branches.append(self.trees.keep(made, "branch", code & REPUBLISHED_CODE, code >> TYPE_BITS).root)
-        self.caches.put_branches(
-            (self.layer, code >> TYPE_BITS, code & REPUBLISHED_CODE, root)
-            for code, root in zip(codes, branches, strict=True)
-        )
-        self.caches.put_inbound(self.layer, map(self._large_row, large, cuts))
-
-    def _build(self, name: str) -> bytes:
-        return self.trees.build(graph.MAP_LEVELS[name], name, self.contents[name](None, anywhere)).root
-
-    def _published(self, nodes: Nodes) -> dict[str, Callable[[], Entries]]:
-        """The contents of the maps that need no edges; their rows are read here, so that they ask no store."""
-        session, layer = self.session, self.layer
-        found = session.node_ids(layer)
-        aliases, members, facts = list(session.aliases(layer)), list(session.members(layer)), list(session.facts(layer))
-        files, coverage = list(session.files(layer)), list(session.coverage(layer))
-        names = self._all_names = contents.names_of(aliases, members, nodes, self._segments_of)
-        return {
-            "nodes": lambda: contents.of_nodes(found, nodes),
-            "aliases": lambda: contents.of_aliases(aliases, nodes),
-            "alias_of": lambda: contents.of_names(names, nodes),
-            "members": lambda: contents.of_members(members, nodes),
-            "facts": lambda: contents.of_facts(facts, nodes),
-            "files": lambda: contents.of_files(files),
-            "coverage": lambda: contents.of_coverage(coverage),
-        }
-
-    def _small_inbound(self, inbound: dict[int, list[bytes]], sources: dict[int, list[int]]) -> Iterator[InboundRow]:
-        codes = sorted(inbound)
-        values = set_values(Level.INBOUND_SET, map(inbound.__getitem__, codes))
-        for code, value in zip(codes, values, strict=True):
-            self._values[code] = value
-            kept = value if len(inbound.pop(code)) > CHEAP_SET else None
-            yield InboundRow(code >> TYPE_BITS, code & REPUBLISHED_CODE, kept, pack_ids(sources.pop(code)))
+        """The roots of all maps of a graph of which nothing is kept."""
+        works = builders(rows_of(self.session, self.layer), self.caches.new_tree_id())
+        return keep_built(self.caches, [work() for work in works])
 
     def _observed(self, edges: Iterable[tuple[int, int, int, int]]) -> Iterator[tuple[int, int, int, list[int]]]:
         """Relations of this graph, and in which ways each was observed, from edges that come in order."""
@@ -343,9 +234,9 @@ class Maps:
     def _inbound_row(self, code: int, content: Items, sources: list[int]) -> InboundRow:
         """A set as it is kept; one that is large gets a tree."""
         target, edge_type = code >> TYPE_BITS, code & REPUBLISHED_CODE
-        if len(content) <= LARGE_SET:
+        if len(content) <= trees.LARGE_SET:
             value = self._values[code] = set_value(Level.INBOUND_SET, content)
-            return InboundRow(target, edge_type, value if len(content) > CHEAP_SET else None, pack_ids(sources))
+            return InboundRow(target, edge_type, value if len(content) > trees.CHEAP_SET else None, pack_ids(sources))
         nodes = self.session.load_nodes([one >> PROVENANCE_BITS for one in sources])
         name, key = EDGE_TYPES[edge_type], self.session.node(target).hash
         places = [(relation_hash(nodes[one >> PROVENANCE_BITS].hash, key, name), one) for one in large_members(sources)]
@@ -418,7 +309,7 @@ class Maps:
         self, package: int, edge_type: int, relations: list[tuple[int, int]], content: Items | None
     ) -> bytes | None:
         """The root of a branch from its content, or through its tree where it has one."""
-        if content is not None and len(content) <= LARGE_BRANCH:
+        if content is not None and len(content) <= trees.LARGE_BRANCH:
             return MerkleMap.of(Level.RELATIONS, content).root if content else None
         row = self.caches.tree(self.layer, "branch", edge_type, package)
 
@@ -561,8 +452,8 @@ class Maps:
         in_trees: dict[int, set[tuple[int, int]]] = defaultdict(set)
         for code in codes:
             target, edge_type = code >> TYPE_BITS, code & REPUBLISHED_CODE
-            for segment in self._segments_of(target):
-                slot = slot_of(graph.names_key(_names_type(edge_type), segment))
+            for segment in self._segments.of(target):
+                slot = slot_of(graph.names_key(names_type(edge_type), segment))
                 tree = self._large_names.get((edge_type, segment))
                 if tree is None:
                     touched.note("names", slot, code)
@@ -580,27 +471,29 @@ _ALONE = [(text,) for text in PROVENANCES]
 TARGET_MASK = (1 << SOURCE_SHIFT) - 1
 
 
-def large_members(sources: Iterable[int]) -> list[int]:
-    """The relations of a large set as its tree keeps them: each source once, with its provenance if it has only one."""
-    found: dict[int, int] = {}
-    for one in sources:
-        source = one >> PROVENANCE_BITS
-        found[source] = one if source not in found else source << PROVENANCE_BITS | SEVERAL
-    return list(found.values())
+def rows_of(session: GraphSession, layer: int) -> GraphRows:
+    """Everything in one graph of a database; most overlays are empty, and need no nodes."""
+    ids, edges = session.node_ids(layer), list(session.edge_numbers(layer))
+    aliases, members, facts = list(session.aliases(layer)), list(session.members(layer)), list(session.facts(layer))
+    named = bool(ids or edges or aliases or members or facts)
+    return GraphRows(
+        layer,
+        ids,
+        session.load_nodes(None) if named else {},
+        session.package_ids() if named else {},
+        session.packages(),
+        edges,
+        aliases,
+        members,
+        facts,
+        list(session.files(layer)),
+        list(session.coverage(layer)),
+    )
 
 
 def ends_of(number: int) -> tuple[int, int]:
     """Source and target of a relation that stands as one number."""
     return number >> SOURCE_SHIFT, number & TARGET_MASK
-
-
-def _cut_records(level: Level, records: list[bytes], members: Iterable[int]) -> Cut:
-    """A large map, from records and the members that they stand for, in the same order."""
-    return cut(level, records, [(record[:32], member) for record, member in zip(records, members, strict=True)])
-
-
-def _names_type(edge_type: int) -> str:
-    return graph.REPUBLISHED if edge_type == REPUBLISHED_CODE else EDGE_TYPES[edge_type]
 
 
 def _ends(rows: Iterable[MemberRow]) -> set[int]:

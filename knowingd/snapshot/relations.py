@@ -1,7 +1,7 @@
 """All relations of a graph at once, as the records of its branches and inbound sets.
 
 A relation is one number, as an edge is in the store; where it was observed in several ways, `SEVERAL` stands for its
-provenance. Nothing here asks a store, so that several processes can share the hashing.
+provenance. Nothing here asks a store.
 """
 
 from __future__ import annotations
@@ -9,18 +9,13 @@ from __future__ import annotations
 from array import array
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from functools import partial
-from struct import iter_unpack
 from typing import Final, NamedTuple
 
 from knowing_protocol.hashing import relation_entry
 
-from knowingd.forked import can_fork, shared
 from knowingd.store.codes import EDGE_TYPES, PROVENANCES
-from knowingd.store.rows import PROVENANCE_BITS, SEVERAL, TYPE_BITS, NodeRow
+from knowingd.store.rows import PROVENANCE_BITS, SEVERAL, TYPE_BITS
 
-MANY_RELATIONS: Final = 50_000  # below, a child costs more than it saves
-RECORD: Final = 64
 SOURCE_SHIFT: Final = 31
 _ALONE: Final = tuple((text,) for text in PROVENANCES)
 
@@ -56,36 +51,16 @@ def gathered(edges: Iterable[int]) -> Relations:
     return Relations(numbers, several)
 
 
-def is_shared(relations: Relations, jobs: int) -> bool:
-    """Whether a child process is worth its while."""
-    return jobs > 1 and len(relations.numbers) >= MANY_RELATIONS and can_fork()
-
-
-def records_of(relations: Relations, nodes: Mapping[int, NodeRow], jobs: int) -> Iterable[bytes]:
+def records_of(relations: Relations, hashes: Mapping[int, bytes]) -> Iterator[bytes]:
     """Each relation followed by its value, in order."""
-    numbers = relations.numbers
-    hashes = {node: row.hash for node, row in nodes.items()}
-    if not is_shared(relations, jobs):
-        return _records(numbers, relations.several, hashes)
-    step = -(-len(numbers) // jobs)
-    shares = [numbers[start : start + step] for start in range(0, len(numbers), step)]
-    parts = shared([partial(_joined, share, relations.several, hashes) for share in shares])
-    return (record for part in parts for (record,) in iter_unpack(f"{RECORD}s", part))
-
-
-def _joined(numbers: array[int], several: Mapping[int, list[int]], hashes: Mapping[int, bytes]) -> bytes:
-    return b"".join(_records(numbers, several, hashes))
-
-
-def _records(numbers: array[int], several: Mapping[int, list[int]], hashes: Mapping[int, bytes]) -> Iterator[bytes]:
     source = b""
     last = -1
-    for number in numbers:  # taken apart as by `edge_of`, without its calls
+    for number in relations.numbers:  # taken apart as by `edge_of`, without its calls
         if number >> 34 != last:
             last = number >> 34
             source = hashes[last]
         how = number & SEVERAL
-        provenances = _ALONE[how] if how != SEVERAL else [PROVENANCES[code] for code in several[number]]
+        provenances = _ALONE[how] if how != SEVERAL else [PROVENANCES[code] for code in relations.several[number]]
         relation, digest = relation_entry(
             source, hashes[number >> 4 & 0xFFFFFF], EDGE_TYPES[number >> 28 & 63], provenances
         )
@@ -122,3 +97,12 @@ def grouped(relations: Relations, records: Iterable[bytes], packages: Mapping[in
         else:
             sources[code].append(source << PROVENANCE_BITS | number & SEVERAL)
     return Groups(branches, inbound, sources)
+
+
+def large_members(sources: Iterable[int]) -> list[int]:
+    """The relations of a large set as its tree keeps them: each source once, with its provenance if it has only one."""
+    found: dict[int, int] = {}
+    for one in sources:
+        source = one >> PROVENANCE_BITS
+        found[source] = one if source not in found else source << PROVENANCE_BITS | SEVERAL
+    return list(found.values())

@@ -16,19 +16,23 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from knowing_protocol.encoding import canonical_json
 from knowing_protocol.errors import RejectedError
 from knowing_protocol.graph import graph_map
 from knowing_protocol.history import Header
 
+from knowingd.forked import beside
+from knowingd.snapshot.building import builders, keep_built
 from knowingd.snapshot.cachekeys import forget_stale
 from knowingd.snapshot.maps import Maps
 from knowingd.store.codes import LAYERS, OVERLAY, SOURCE
-from knowingd.store.interface import GraphSession, GraphStore
+from knowingd.store.interface import GraphLoad, GraphSession, GraphStore
 from knowingd.store.nodestore import NodeStore, Sign
 from knowingd.store.rows import Changes, SnapshotRow
+
+MANY_EDGES: Final = 5_000  # below, children cost more than they save
 
 
 def _nothing_else(_: GraphSession) -> None:
@@ -64,8 +68,8 @@ def take(
 ) -> Header | None:
     """Apply changes and append the snapshot they lead to; None where the same commit has the same roots already.
 
-    `also` is done in the same transaction as the changes, whether or not they lead to a snapshot. With several jobs, a
-    child process may share the hashing of a first snapshot. Changes that do not lead to the `expected` roots of source
+    `also` is done in the same transaction as the changes, whether or not they lead to a snapshot. With several jobs,
+    child processes may make the maps of a first snapshot. Changes that do not lead to the `expected` roots of source
     and overlay are undone.
     """
     recover(store, node, origin, now)
@@ -135,10 +139,9 @@ def _commit(
     again: bool,
     also: Callable[[GraphSession], None],
 ) -> bool:
-    also(session)
     last = session.last_snapshot()
     sequence = 1 if last is None else last.sequence + 1
-    roots = bring_up_to_date(session, changes, now, sequence, with_events=last is not None, jobs=jobs)
+    roots = bring_up_to_date(session, changes, now, sequence, with_events=last is not None, jobs=jobs, also=also)
     graph_roots = [graph_map(roots[layer]).root for layer in LAYERS]
     if expected is not None and tuple(graph_roots) != expected:
         raise RejectedError("root-mismatch", "the changes do not lead to the roots that they are said to lead to")
@@ -173,18 +176,43 @@ def _commit(
 
 
 def bring_up_to_date(
-    session: GraphSession, changes: Sequence[Changes], now: int, sequence: int, *, with_events: bool, jobs: int = 1
+    session: GraphSession,
+    changes: Sequence[Changes],
+    now: int,
+    sequence: int,
+    *,
+    with_events: bool,
+    jobs: int = 1,
+    also: Callable[[GraphSession], None] = _nothing_else,
 ) -> list[dict[str, bytes]]:
     """Apply changes, and whatever is derived from the graphs; the roots of the named maps of both."""
-    touched = session.apply(changes, now, sequence, with_events=with_events)
+    rest = list(changes)
+    load = session.first_load(rest[0]) if rest and not with_events else None
+    if load is not None:
+        del rest[0]
+        _load(session, load, also, jobs)
+    else:
+        also(session)
+    touched = session.apply(rest, now, sequence, with_events=with_events)
     roots = [
-        Maps(session, layer, jobs=jobs).update(touched[layer], sequence=sequence, with_events=with_events)
-        for layer in LAYERS
+        Maps(session, layer).update(touched[layer], sequence=sequence, with_events=with_events) for layer in LAYERS
     ]
     for one in touched:
         session.refresh_search(one.searchable)
     forget_stale(session)
     return roots
+
+
+def _load(session: GraphSession, load: GraphLoad, also: Callable[[GraphSession], None], jobs: int) -> None:
+    """Write a first load, and make its maps: at the same time, if it is large and there are several jobs."""
+
+    def here() -> None:
+        load.write()
+        session.refresh_search(None)
+        also(session)
+
+    processes = jobs if len(load.rows.edges) >= MANY_EDGES else 1
+    keep_built(session.caches, beside(builders(load.rows, session.caches.new_tree_id()), here, processes))
 
 
 def recover(store: GraphStore, node: NodeStore, origin: Origin, now: int) -> Header | None:

@@ -10,14 +10,17 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping
 from operator import add
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from knowing_protocol.critbit import bucket_roots, build, build_top, empty_hash
 
 from knowingd.store.caches import join_roots, split_roots
-from knowingd.store.interface import GraphCaches
+from knowingd.store.interface import Blocks, GraphCaches
 from knowingd.store.rows import BLOCK_BITS, NO_TYPE, SLOT_BITS, TreeRow, slot_of
 
+LARGE_SET = 64  # an inbound set or names set of more members has a tree of its own
+LARGE_BRANCH = 1024
+CHEAP_SET = 2  # up to so many relations, making a value again is cheaper than keeping it
 KEYS_IN_A_BUCKET = 8
 BUCKETS_IN_A_BLOCK = 1 << BLOCK_BITS
 
@@ -96,6 +99,29 @@ def cut_entries(level: int, entries: Entries) -> Cut:
     return cut(level, list(map(add, entries.values, entries.values.values())), entries.places)
 
 
+class TreeSink(Protocol):
+    """Where whole trees are kept: the caches of a store, or rows for them."""
+
+    def new_tree_id(self) -> int:
+        """An id for a tree that is about to be put."""
+
+    def put_blocks(self, tree: int, rows: Blocks) -> None:
+        """Keep blocks: number, roots and members of their buckets."""
+
+    def put_tree(self, row: TreeRow) -> None:
+        """Keep a tree's row."""
+
+
+def keep(
+    sink: TreeSink, layer: int, made: Cut, name: str, edge_type: int = NO_TYPE, subject: Any = "", tree: int = 0
+) -> Root:
+    """Keep a tree, under a new id unless it has one."""
+    tree = tree or sink.new_tree_id()
+    sink.put_blocks(tree, made.blocks)
+    sink.put_tree(TreeRow(tree, layer, name, edge_type, subject, made.bits, made.size, made.root, made.tops))
+    return Root(tree, made.root, made.size)
+
+
 class Trees:
     """The kept trees of one graph."""
 
@@ -111,11 +137,7 @@ class Trees:
 
     def keep(self, made: Cut, name: str, edge_type: int = NO_TYPE, subject: Any = "", tree: int = 0) -> Root:
         """Keep a tree, under a new id unless it has one."""
-        tree = tree or self.caches.new_tree_id()
-        self.caches.put_blocks(tree, made.blocks)
-        row = TreeRow(tree, self.layer, name, edge_type, subject, made.bits, made.size, made.root, made.tops)
-        self.caches.put_tree(row)
-        return Root(tree, made.root, made.size)
+        return keep(self.caches, self.layer, made, name, edge_type, subject, tree)
 
     def update(self, row: TreeRow, level: int, touched: Iterable[tuple[int, int]], content: Content) -> Root:
         """Make the touched buckets again: slots, and the members that came, changed or went there."""

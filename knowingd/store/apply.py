@@ -1,12 +1,7 @@
-"""Writes what a snapshot changes: added and removed records become rows, and the maps learn what was touched.
-
-The first load of a database knows that nothing is there: it looks nothing up, records no events and touches nothing,
-because the maps are made whole after it.
-"""
+"""Writes what a snapshot changes: added and removed records become rows, and the maps learn what was touched."""
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -28,40 +23,30 @@ from knowing_protocol.records import (
 )
 from knowing_protocol.vocabulary import Coverage
 
-from knowingd.store.codes import EDGE_TYPE_CODES, KIND_CODES, LAYER_OF_PROVENANCE, LAYERS, PROVENANCE_CODES
+from knowingd.store.codes import EDGE_TYPE_CODES, KIND_CODES, PROVENANCE_CODES
+from knowingd.store.compact import EDGE_CODES, check_layer
 from knowingd.store.packing import PlainSite, pack_ids, pack_sites, unpack_ids
-from knowingd.store.rows import MAX_NODES, Changes, Touched, edge_number, edge_of, signed_slot, slot_of
-from knowingd.store.session import Session, insert, tail_of
-
-_SEPARATORS = ".#:/"
-_json = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode  # made once; `dumps` makes one for each text
-_EDGE_CODES = {
-    (edge_type, provenance): edge_number(0, code, 0, how)
-    for edge_type, code in EDGE_TYPE_CODES.items()
-    for provenance, how in PROVENANCE_CODES.items()
-}
-_CODES_OF_LAYER = tuple(
-    frozenset(pair for pair in _EDGE_CODES if LAYER_OF_PROVENANCE[PROVENANCE_CODES[pair[1]]] == layer)
-    for layer in LAYERS
-)
+from knowingd.store.rows import MAX_NODES, Changes, NodeRow, Touched, edge_of, signed_slot, slot_of
+from knowingd.store.session import Session, facts_text, insert, split_alias, tail_of, to_json
 
 
 class Applier:
     """Applies changes to one database, in a transaction that somebody else began."""
 
-    def __init__(self, session: Session, now: int, sequence: int, *, with_events: bool) -> None:
+    def __init__(
+        self, session: Session, now: int, sequence: int, touched: tuple[Touched, Touched], *, with_events: bool
+    ) -> None:
         self.session = session
         self.now = now
         self.sequence = sequence
         self.with_events = with_events
-        self.touched = (Touched(), Touched())
+        self.touched = touched
         self._packages = {name: key for key, name in session.packages().items()}
         self._prefixes: dict[str, int] = dict(session.execute("SELECT text, id FROM alias_prefixes").fetchall())
         self._ids: dict[bytes, int] = {}
         self._names: dict[int, str] = {}
         self._events: list[tuple[int, int, str, int, str]] = []
         self._next_texts: dict[str, int] = {}
-        self._fresh = not with_events and self._next_id("nodes") == 1 and not self._has_trees()
 
     def apply(self, changes: Changes) -> None:
         """Removals first, so that a record which moved is there afterwards."""
@@ -69,13 +54,6 @@ class Applier:
         self._add(changes)
         insert(self.session, "INSERT INTO events", self._events)
         self._events = []
-        if self._fresh:
-            self.touched[changes.layer].searchable = None
-        self._fresh = False
-
-    def _has_trees(self) -> bool:
-        """Whether maps are kept, if only of nothing: those are not made whole, so they must learn what was touched."""
-        return self.session.execute("SELECT 1 FROM trees LIMIT 1").fetchone() is not None
 
     def _stale(self, *nodes: int) -> None:
         """The search rows of nodes are to be made again."""
@@ -123,18 +101,14 @@ class Applier:
         self._add_coverage(layer, added.coverage)
 
     def _add_nodes(self, layer: int, nodes: Sequence[NodeId]) -> None:
-        """Insert nodes, or bring back those that were there before.
-
-        Ids are given as records come, which is by package: neighbours in the code are neighbours in the database.
-        """
+        """Insert nodes, or bring back those that were there before."""
         next_id = self._next_id("nodes")
         rows: list[tuple[Any, ...]] = []
         again: list[tuple[int, int]] = []
-        fresh, touched, ids, names = self._fresh, self.touched[layer], self._ids, self._names
-        remember = self.session.remember
-        for node in dict.fromkeys(nodes) if fresh else sorted(set(nodes)):
+        touched, ids, names = self.touched[layer], self._ids, self._names
+        for node in sorted(set(nodes)):
             key = node_hash(*node)
-            known = None if fresh else self.session.node_id(key, deleted=True)
+            known = self.session.node_id(key, deleted=True)
             if known is not None:
                 ids[key] = known
                 again.append((1 << layer, known))
@@ -143,12 +117,11 @@ class Applier:
                 rows.append((next_id, signed_slot(key), package, node.name, KIND_CODES[node.kind], 1 << layer, None))
                 ids[key] = known = next_id
                 names[known] = node.name
-                remember(known, key, node)
+                self.session.remember({known: NodeRow(known, key, node)})
                 next_id += 1
-            if not fresh:
-                self._stale(known)
-                touched.note("nodes", slot_of(key), known)
-                self._event(1, "node", layer, [known])
+            self._stale(known)
+            touched.note("nodes", slot_of(key), known)
+            self._event(1, "node", layer, [known])
         if next_id > MAX_NODES:
             raise InvalidNameError(f"a repository of more than {MAX_NODES:,} symbols cannot be kept")
         insert(self.session, "INSERT INTO nodes", rows)
@@ -161,29 +134,16 @@ class Applier:
 
     def _edge_numbers(self, records: Records, layer: int) -> list[int]:
         """Edges as they are kept, in order, once each."""
-        ids = self._ids
-        for edge in records.edges if not self._fresh else ():
-            self._id(edge.source)
-            self._id(edge.target)
-        try:
-            numbers = {
-                ids[source] << 34 | ids[target] << 4 | _EDGE_CODES[edge_type, provenance]
-                for source, target, edge_type, provenance in records.edges
+        check_layer(records.edges, layer)
+        return sorted(
+            {
+                self._id(source) << 34 | self._id(target) << 4 | EDGE_CODES[edge_type, how]
+                for source, target, edge_type, how in records.edges
             }
-        except KeyError:
-            for edge in records.edges:
-                self._id(edge.source)
-                self._id(edge.target)
-            raise
-        if numbers and not _CODES_OF_LAYER[layer].issuperset(
-            {(edge_type, provenance) for _, _, edge_type, provenance in records.edges}
-        ):
-            raise InvalidNameError("an edge of the source graph comes from the tree, one of the overlay does not")
-        return sorted(numbers)
+        )
 
     def _touch_edges(self, layer: int, numbers: Sequence[int], *, added: int) -> None:
-        if not self._fresh:
-            self.touched[layer].relations.update(edge_of(number)[:3] for number in numbers)
+        self.touched[layer].relations.update(edge_of(number)[:3] for number in numbers)
         if self.with_events:
             rows = ((self.sequence, added, *edge_of(number)) for number in numbers)
             insert(self.session, "INSERT INTO edge_events", rows)
@@ -194,18 +154,12 @@ class Applier:
         rows = []
         for name, key, claimed in aliases:
             target = self._id(key)
-            if not self._fresh:
-                self._drop_alias(layer, name, target)
-                touched.note("aliases", slot_of(external_hash(name)), next_id)
-                touched.note("alias_of", slot_of(key), target)
-                touched.named.add(target)
-                self._event(1, "alias", layer, [name, target, int(claimed)])
-            tail: str | None = tail_of(self._name(target))
-            if tail and name.endswith(tail):
-                prefix, tail = name[: -len(tail)], None
-            else:
-                at = max(map(name.rfind, _SEPARATORS)) + 1
-                prefix, tail = name[:at], name[at:]
+            self._drop_alias(layer, name, target)
+            touched.note("aliases", slot_of(external_hash(name)), next_id)
+            touched.note("alias_of", slot_of(key), target)
+            touched.named.add(target)
+            self._event(1, "alias", layer, [name, target, int(claimed)])
+            prefix, tail = split_alias(name, self._name(target))
             prefix_id = self._text_id("alias_prefixes", self._prefixes, prefix)
             rows.append((next_id, layer, prefix_id, tail, target, int(claimed)))
             next_id += 1
@@ -224,12 +178,11 @@ class Applier:
         rows = []
         for owner_key, name, key in members:
             owner, target = self._id(owner_key), self._id(key)
-            if not self._fresh:
-                self._drop_member(layer, owner, name, target)
-                touched.note("members", slot_of(member_key(owner_key, name)), next_id)
-                touched.note("alias_of", slot_of(key), target)
-                touched.named.add(target)
-                self._event(1, "member", layer, [owner, name, target])
+            self._drop_member(layer, owner, name, target)
+            touched.note("members", slot_of(member_key(owner_key, name)), next_id)
+            touched.note("alias_of", slot_of(key), target)
+            touched.named.add(target)
+            self._event(1, "member", layer, [owner, name, target])
             rows.append((next_id, layer, owner, None if tail_of(self._name(target)) == name else name, target))
             next_id += 1
         insert(self.session, "INSERT INTO members", rows)
@@ -246,12 +199,11 @@ class Applier:
         rows = []
         for key, found in facts.items():
             node = self._id(key)
-            for _, old in [] if self._fresh else list(self.session.facts(layer, [node])):
+            for _, old in list(self.session.facts(layer, [node])):
                 self._event(0, "facts", layer, [node, _facts_text(facts_from_json(old, "facts"))])
             rows.append((layer, node, _facts_text(found)))
-            if not self._fresh:
-                self.touched[layer].note("facts", slot_of(key), node)
-                self._event(1, "facts", layer, [node, rows[-1][2]])
+            self.touched[layer].note("facts", slot_of(key), node)
+            self._event(1, "facts", layer, [node, rows[-1][2]])
         insert(self.session, "INSERT OR REPLACE INTO facts", sorted(rows))
 
     def _add_files(self, layer: int, added: Records, changes: Changes) -> None:
@@ -262,7 +214,7 @@ class Applier:
         declarations: list[tuple[Any, ...]] = []
         sites: list[tuple[int, int, bytes]] = []
         for file in added.files:
-            old = None if self._fresh else self.session.file_named(layer, file.path)
+            old = self.session.file_named(layer, file.path)
             if old is not None:
                 self._drop_file_rows(old.id)
                 self._event(0, "file", layer, [old.path, old.content.hex(), old.attributes.hex()])
@@ -273,8 +225,7 @@ class Applier:
                 node = self._id(key)
                 declarations.append((node, file_id, ordinals[node], *rest))
                 ordinals[node] += 1
-            if not self._fresh:
-                self._stale(*ordinals)
+            self._stale(*ordinals)
             packed = self._sites(file, edges)
             sites += ((source, file_id, pack_sites(found)) for source, found in packed.items())
             root = changes.attributes.get(file.path) or file_attributes(file).root
@@ -290,10 +241,9 @@ class Applier:
     def _add_coverage(self, layer: int, coverage: dict[str, Coverage]) -> None:
         rows = []
         for row_id, (path, reason) in enumerate(coverage.items(), self._next_id("coverage")):
-            if not self._fresh:
-                self._drop_coverage(layer, path)
-                self.touched[layer].note("coverage", slot_of(path_key(path)), row_id)
-                self._event(1, "coverage", layer, [path, reason.value])
+            self._drop_coverage(layer, path)
+            self.touched[layer].note("coverage", slot_of(path_key(path)), row_id)
+            self._event(1, "coverage", layer, [path, reason.value])
             rows.append((row_id, layer, path, reason.value))
         insert(self.session, "INSERT INTO coverage", rows)
 
@@ -379,10 +329,8 @@ class Applier:
 
     def _event(self, added: int, kind: str, layer: int, body: list[Any]) -> None:
         if self.with_events:
-            self._events.append((self.sequence, added, kind, layer, _json(body)))
+            self._events.append((self.sequence, added, kind, layer, to_json(body)))
 
 
 def _facts_text(facts: Facts) -> str:
-    """Facts without what is empty."""
-    found = facts_to_json(canonical_facts(facts))
-    return _json({key: value for key, value in found.items() if value})
+    return facts_text(facts_to_json(canonical_facts(facts)))

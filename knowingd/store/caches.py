@@ -5,6 +5,7 @@ from a peer, and dropped and made again at will.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass, field
 from typing import Any
 
 from knowing_protocol.graph import MAP_LEVELS
@@ -17,6 +18,31 @@ from knowingd.store.session import Session, insert
 HASH = 32
 
 
+@dataclass(slots=True)
+class CacheRows:
+    """Rows for the cache tables that are made before they are written, perhaps by another process."""
+
+    layer: int
+    next_tree: int
+    branches: list[tuple[int, int, int, bytes]] = field(default_factory=list)
+    inbound: list[tuple[int, int, bytes | None, bytes | None, int]] = field(default_factory=list)
+    trees: list[tuple[Any, ...]] = field(default_factory=list)
+    blocks: list[tuple[int, bytes, bytes]] = field(default_factory=list)
+
+    def new_tree_id(self) -> int:
+        """See `Caches`."""
+        self.next_tree += 1
+        return self.next_tree - 1
+
+    def put_tree(self, row: TreeRow) -> None:
+        """See `Caches`."""
+        self.trees.append((*row,))
+
+    def put_blocks(self, tree: int, rows: Iterable[tuple[int, list[bytes], list[list[int]]]]) -> None:
+        """See `Caches`."""
+        self.blocks += packed_blocks(tree, rows)
+
+
 class Caches:
     """The cache tables behind one session."""
 
@@ -27,6 +53,13 @@ class Caches:
         """Forget everything that can be made again."""
         for table in ("branches", "inbound", "trees", "tree_blocks"):
             self.session.execute(f"DELETE FROM {table}")
+
+    def put_rows(self, rows: CacheRows) -> None:
+        """Keep what was made of a whole graph."""
+        insert(self.session, "INSERT OR REPLACE INTO branches", rows.branches)
+        insert(self.session, "INSERT OR REPLACE INTO inbound (target, type, value, sources, layer)", rows.inbound)
+        insert(self.session, "INSERT OR REPLACE INTO trees", rows.trees)
+        insert(self.session, "INSERT OR REPLACE INTO tree_blocks", rows.blocks)
 
     # Branches
 
@@ -145,8 +178,7 @@ class Caches:
 
     def put_blocks(self, tree: int, rows: Iterable[tuple[int, list[bytes], list[list[int]]]]) -> None:
         """Keep blocks: number, roots and members of their buckets."""
-        packed = ((tree << 32 | block, join_roots(roots), pack_buckets(members)) for block, roots, members in rows)
-        insert(self.session, "INSERT OR REPLACE INTO tree_blocks", packed)
+        insert(self.session, "INSERT OR REPLACE INTO tree_blocks", packed_blocks(tree, rows))
 
     def drop_blocks(self, tree: int) -> None:
         """Forget all blocks of a tree."""
@@ -154,6 +186,13 @@ class Caches:
 
 
 _NONE = bytes(HASH)
+
+
+def packed_blocks(
+    tree: int, rows: Iterable[tuple[int, list[bytes], list[list[int]]]]
+) -> Iterator[tuple[int, bytes, bytes]]:
+    """Blocks as they are kept."""
+    return ((tree << 32 | block, join_roots(roots), pack_buckets(members)) for block, roots, members in rows)
 
 
 def join_roots(roots: Iterable[bytes]) -> bytes:

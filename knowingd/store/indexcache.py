@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from hashlib import sha256
-from typing import TYPE_CHECKING
 
 from knowingd.store.rows import IndexedFile
-
-if TYPE_CHECKING:
-    from knowingd.store.session import Session
+from knowingd.store.session import Session, insert
 
 
 def _number(key: str) -> int:
@@ -72,10 +69,11 @@ class IndexCache:
         first = max(ids.values(), default=0) + 1
         ids.update((name, first + place) for place, name in enumerate(fresh))
         self._session.executemany("INSERT INTO index_units VALUES (?, ?)", ((ids[name], name) for name in fresh))
-        known = [name for name in visits if name not in set(fresh)]
+        known = visits.keys() - fresh
         self._session.executemany("DELETE FROM index_visits WHERE unit = ?", ((ids[name],) for name in known))
-        rows = sorted({(_number(key), ids[name]) for name, keys in visits.items() for key in keys})
-        self._session.executemany("INSERT INTO index_visits VALUES (?, ?)", rows)
+        numbers = {key: _number(key) for key in set().union(*visits.values())}
+        rows = sorted({(numbers[key], ids[name]) for name, keys in visits.items() for key in keys})
+        insert(self._session, "INSERT INTO index_visits", rows)
 
     def drop_units(self, names: Iterable[str]) -> None:
         """Forget units."""

@@ -13,6 +13,7 @@ from typing import Any, Protocol, TypeVar
 
 from knowing_protocol.hashing import NodeId
 
+from knowingd.store.caches import CacheRows
 from knowingd.store.rows import (
     AliasRow,
     BranchEvent,
@@ -21,6 +22,7 @@ from knowingd.store.rows import (
     EdgeRow,
     Event,
     FileRow,
+    GraphRows,
     Hit,
     InboundRow,
     IndexedFile,
@@ -40,6 +42,7 @@ class GraphCaches(Protocol):
     """Roots that were made from the identity layer and can be made again."""
 
     def drop(self) -> None: ...
+    def put_rows(self, rows: CacheRows) -> None: ...
     def branches(self, layer: int, packages: Collection[int] | None = None) -> Iterator[tuple[int, int, bytes]]: ...
     def put_branches(self, rows: Iterable[tuple[int, int, int, bytes]]) -> None: ...
     def drop_branch(self, layer: int, package: int, edge_type: int) -> None: ...
@@ -73,6 +76,14 @@ class GraphIndex(Protocol):
     def put_visits(self, visits: Mapping[str, Collection[str]]) -> None: ...
     def drop_units(self, names: Iterable[str]) -> None: ...
     def clear(self) -> None: ...
+
+
+class GraphLoad(Protocol):
+    """What is about to be written into a database in which there is nothing."""
+
+    rows: GraphRows
+
+    def write(self) -> None: ...
 
 
 class GraphSession(Protocol):
@@ -126,6 +137,7 @@ class GraphSession(Protocol):
     def coverage(self, layer: int, ids: Collection[int] | None = None) -> Iterator[tuple[int, str, str]]: ...
     def coverage_counts(self) -> dict[str, int]: ...
 
+    def first_load(self, changes: Changes) -> GraphLoad | None: ...
     def apply(
         self, changes: Iterable[Changes], now: int, sequence: int, *, with_events: bool
     ) -> tuple[Touched, Touched]: ...

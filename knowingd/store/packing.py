@@ -42,9 +42,9 @@ def unpack_ids(data: bytes) -> list[int]:
 
 def pack_buckets(buckets: Sequence[Collection[int]]) -> bytes:
     """Up to sixteen lists of numbers: all numbers in order, and for each of them its list as one hexadecimal digit."""
-    placed = sorted((number, place) for place, numbers in enumerate(buckets) for number in numbers)
-    digits = "".join("0123456789abcdef"[place] for _, place in placed)
-    ordered = [number for number, _ in placed]
+    placed = sorted([number << 4 | place for place, numbers in enumerate(buckets) for number in numbers])
+    digits = "".join(["0123456789abcdef"[one & 15] for one in placed])
+    ordered = [one >> 4 for one in placed]
     differences = list(map(sub, ordered, chain((0,), ordered)))
     packed: bytes = msgpack.packb([differences, bytes.fromhex(digits + "0" * (len(digits) & 1))])
     return packed

@@ -9,12 +9,15 @@ from pathlib import Path
 from typing import TypeVar
 
 from knowing_protocol.hashing import repo_hash
+from knowing_protocol.records import Records
 
 from knowingd.errors import StoreError
 from knowingd.store import history, search
 from knowingd.store.apply import Applier
 from knowingd.store.caches import Caches
+from knowingd.store.compact import compact
 from knowingd.store.database import Database
+from knowingd.store.firstload import FirstLoad
 from knowingd.store.indexcache import IndexCache
 from knowingd.store.packing import unpack_ids
 from knowingd.store.rows import BranchEvent, Changes, EdgeRow, Event, Hit, Removed, Touched, signed_slot
@@ -46,10 +49,24 @@ class RepositorySession(Session):
         self, changes: Iterable[Changes], now: int, sequence: int, *, with_events: bool
     ) -> tuple[Touched, Touched]:
         """Write changes; what the maps of both graphs must look at again."""
-        applier = Applier(self, now, sequence, with_events=with_events)
-        for one in changes:
-            applier.apply(one)
-        return applier.touched
+        touched = (Touched(), Touched())
+        rest = list(changes)
+        load = self.first_load(rest[0]) if rest and not with_events else None
+        if load is not None:
+            load.write()
+            touched[rest.pop(0).layer].searchable = None
+        if rest:
+            applier = Applier(self, now, sequence, touched, with_events=with_events)
+            for one in rest:
+                applier.apply(one)
+        return touched
+
+    def first_load(self, changes: Changes) -> FirstLoad | None:
+        """Changes as the first load of this database; None if something is there, if only the maps of nothing."""
+        there = any(self.execute(f"SELECT 1 FROM {table} LIMIT 1").fetchone() for table in ("nodes", "trees"))
+        if there or changes.attributes or changes.removed != Records():
+            return None
+        return FirstLoad(self, changes.layer, changes.first or [compact(changes.added, changes.layer)])
 
     def edges_to(self, target: int, edge_type: int) -> list[EdgeRow]:
         """The edges of one type to a target, of both graphs."""

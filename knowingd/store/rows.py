@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from knowing_protocol.hashing import NodeId
 from knowing_protocol.records import Edge, Records
+
+if TYPE_CHECKING:
+    from knowingd.store.compact import Compact
 
 SLOT_BITS: Final = 32
 BLOCK_BITS: Final = 4
@@ -187,6 +190,23 @@ class Hit(NamedTuple):
 
 
 @dataclass(slots=True)
+class GraphRows:
+    """Everything that the maps of one graph are made of: read from a database, or about to be written to one."""
+
+    layer: int
+    ids: Sequence[int]  # of the nodes of this graph
+    nodes: Mapping[int, NodeRow]  # at least these, and the nodes that its edges refer to
+    package_ids: Mapping[int, int]  # node to package
+    packages: Mapping[int, str]
+    edges: Sequence[int]  # their numbers, in order
+    aliases: Sequence[AliasRow]
+    members: Sequence[MemberRow]
+    facts: Sequence[tuple[int, dict[str, Any]]]
+    files: Sequence[FileRow]
+    coverage: Sequence[tuple[int, str, str]]
+
+
+@dataclass(slots=True)
 class Touched:
     """What one graph's maps must look at again."""
 
@@ -205,7 +225,8 @@ class Changes:
     """What to add to and to remove from one graph of a repository.
 
     Call sites name their edges by hash; `known` are the edges that sites of added files may name and that are in the
-    graph already. `attributes` are roots of files' attributes, for those who have made them already.
+    graph already. `attributes` are roots of files' attributes, for those who have made them already. `first` is what
+    there is to add in compact form, instead of `added`, if nothing is there yet.
     """
 
     layer: int
@@ -213,3 +234,4 @@ class Changes:
     removed: Records
     known: Sequence[Edge] = ()
     attributes: Mapping[str, bytes] = field(default_factory=dict)
+    first: Sequence[Compact] = ()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator
+from functools import lru_cache
+from itertools import chain
 
 from knowingd.store.codes import KIND_CODES, KINDS
 from knowingd.store.rows import Hit
@@ -18,15 +20,16 @@ MAX_TERMS = 32
 _ALL_TERMS = 1000.0  # what fits all words is better than anything that fits some, in every repository
 
 
-def words_of(name: str) -> list[str]:
+@lru_cache(1 << 14)  # symbols share their owners and files
+def words_of(name: str) -> tuple[str, ...]:
     """The words of a CamelCase or snake_case name, in small letters."""
-    return [word.lower() for word in _WORD.findall(name)]
+    return tuple(word.lower() for word in _WORD.findall(name))
 
 
 def concepts_of(name: str, path: str) -> str:
     """What a symbol and its file speak of: the words of their names."""
     stems = [part.partition(".")[0] for part in path.split("/")[-3:]]
-    return " ".join(dict.fromkeys(word for part in (*name.split("."), *stems) for word in words_of(part)))
+    return " ".join(dict.fromkeys(chain.from_iterable(map(words_of, (*name.split("."), *stems)))))
 
 
 def refresh(session: Session, nodes: Collection[int] | None) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, islice
 from typing import Any
 
@@ -32,11 +32,27 @@ from knowingd.store.rows import (
 )
 
 BATCH = 500  # values of one IN list
+_SEPARATORS = ".#:/"
+to_json = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode  # made once, not for each text
 
 
 def tail_of(name: str) -> str:
     """What follows the last dot of a name."""
     return name.rpartition(".")[2]
+
+
+def split_alias(name: str, target: str) -> tuple[str, str | None]:
+    """An alias as it is kept: a prefix, and None where the rest is the last segment of its target's name."""
+    tail = tail_of(target)
+    if tail and name.endswith(tail):
+        return name[: -len(tail)], None
+    at = max(map(name.rfind, _SEPARATORS)) + 1
+    return name[:at], name[at:]
+
+
+def facts_text(facts: Mapping[str, Any]) -> str:
+    """Facts as they are kept: without what is empty."""
+    return to_json({key: value for key, value in facts.items() if value})
 
 
 class Session:
@@ -123,9 +139,9 @@ class Session:
                 self._node_row(row)
         return known
 
-    def remember(self, node_id: int, key: bytes, node: NodeId) -> None:
-        """Spare a node that was just written the way through the database."""
-        self._nodes[node_id] = NodeRow(node_id, key, node)
+    def remember(self, nodes: Mapping[int, NodeRow]) -> None:
+        """Spare nodes that were just written the way through the database."""
+        self._nodes.update(nodes)
 
     def _node_row(self, row: Sequence[Any]) -> NodeRow:
         node_id, package, name, kind, _ = row

@@ -36,7 +36,7 @@ from knowing_protocol.hashing import (
     tagged,
 )
 from knowing_protocol.paths import is_plain, last_segments, local_last_segment, parse_path, plain_prefixes
-from knowing_protocol.records import Alias, Edge, Facts, File, Member, Records, canonical_facts, facts_to_json
+from knowing_protocol.records import Alias, Edge, Facts, File, Member, Records, Site, canonical_facts, facts_to_json
 from knowing_protocol.standard_library import in_standard_library
 from knowing_protocol.vocabulary import Coverage, EdgeType, NodeKind, Provenance, member
 
@@ -148,18 +148,17 @@ def file_attributes(file: File) -> MerkleMap:
         tagged("declarations", node): tagged("declarations", canonical_json(sorted(found)))
         for node, found in declarations.items()
     }
-    sites: dict[bytes, list[list[int]]] = {}
-    for edge, *place in file.sites:
-        if edge in sites:
-            sites[edge].append(place)
+    sites: dict[bytes, list[Site]] = {}
+    for site in file.sites:
+        if site[0] in sites:
+            sites[site[0]].append(site)
         else:
-            sites[edge] = [place]
+            sites[site[0]] = [site]
     for edge, places in sites.items():
         places.sort()
-        # Lists of numbers print as their canonical JSON, but for the spaces.
-        text = str(places).replace(" ", "").encode()
-        value = sha256(tag_prefix("sites", len(text)) + text).digest()
-        content[sha256(_SITES + edge).digest()] = value
+        # The canonical JSON of lists of numbers, written by hand: there are as many as there are edges.
+        text = b"[" + b",".join([b"[%d,%d,%d,%d]" % place[1:] for place in places]) + b"]"
+        content[sha256(_SITES + edge).digest()] = sha256(tag_prefix("sites", len(text)) + text).digest()
     return MerkleMap.of(Level.ATTRIBUTES, content)
 
 

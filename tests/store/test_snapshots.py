@@ -72,8 +72,8 @@ def test_an_incremental_snapshot_has_the_roots_of_a_full_one(
     random = Random(seed)
     with pytest.MonkeyPatch.context() as patch:
         if smallest:  # trees of their own for nearly all sets and branches, and many buckets
-            patch.setattr("knowingd.snapshot.maps.LARGE_SET", 2)
-            patch.setattr("knowingd.snapshot.maps.LARGE_BRANCH", 3)
+            patch.setattr("knowingd.snapshot.trees.LARGE_SET", 2)
+            patch.setattr("knowingd.snapshot.trees.LARGE_BRANCH", 3)
             patch.setattr("knowingd.snapshot.trees.KEYS_IN_A_BUCKET", 1)
         _check_increments(tmp_path_factory, seed, random)
 
@@ -154,7 +154,7 @@ def test_fsck_finds_a_changed_row_and_repairs_what_can_be_made_again(node: Node)
 
 
 def test_fsck_finds_wrong_members_of_a_large_set(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("knowingd.snapshot.maps.LARGE_SET", 3)
+    monkeypatch.setattr("knowingd.snapshot.trees.LARGE_SET", 3)
     repo, records = generate(12, Size(5, 60, 300))
     node.snapshot(repo, [Changes(0, records, Records())], TOLD)
     store = node.repository(node.find(repo))

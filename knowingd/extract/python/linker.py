@@ -70,4 +70,4 @@ class _UnitLinker(Uses):
         self.records.edges = [_new(Edge, key) for key in self.edges]
         own = f"{unit.package}\0"
         visited = frozenset(key for key in self.evaluator.deps if not key.startswith(own) or key.startswith("\0"))
-        return Linked(self.records, visited)
+        return Linked(self.records, visited, list(self.edges.values()))

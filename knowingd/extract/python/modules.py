@@ -59,7 +59,10 @@ def units_of(paths: Iterable[str]) -> dict[str, tuple[str, ...]]:
         while parent and parent not in found:
             found[parent] = []
             parent = parent.rpartition("/")[0]
-    return {unit: tuple(sorted(files, key=_rank)) for unit, files in found.items()} | others
+    for files in found.values():
+        if len(files) > 1:
+            files.sort(key=_rank)
+    return {unit: tuple(files) for unit, files in found.items()} | others
 
 
 class Modules:
