@@ -86,7 +86,7 @@ class Child(Generic[T]):
                         out.flush()
                     out.write(_LENGTH.pack(0))
                 status = 0
-            except BrokenPipeError:
+            except (BrokenPipeError, KeyboardInterrupt):
                 pass  # nobody wants to hear more
             except BaseException as error:  # noqa: BLE001 - nothing may run on in the child
                 sys.stderr.write(f"{error!r}\n")

@@ -279,7 +279,7 @@ class Node:
         with exclusive(self.home.lock(row.database), row.url, options.wait), paused_collection():
             store = self.repository(row)
             found = index(store, source, jobs=options.jobs, full=options.full, report=options.report)
-            options.report("writing", 0, 0)
+            options.report("writing", 0, sum(one.edges for one in found.changes))
             told = Told(source.commit, source.branch, extractor_id())
             take(store, self.store, self.origin, found.changes, told, now, found.keep, options.jobs)
             with store.read() as session:

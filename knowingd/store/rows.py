@@ -235,3 +235,8 @@ class Changes:
     known: Sequence[Edge] = ()
     attributes: Mapping[str, bytes] = field(default_factory=dict)
     first: Sequence[Compact] = ()
+
+    @property
+    def edges(self) -> int:
+        """About how many edges there are to write or to take away."""
+        return len(self.added.edges) + len(self.removed.edges) + sum(len(unit.edges) for unit in self.first)
