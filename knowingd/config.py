@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-import platformdirs
-
 
 @dataclass(frozen=True, slots=True)
 class Home:
@@ -17,7 +15,11 @@ class Home:
     @classmethod
     def at(cls, given: str | None) -> Home:
         """The directory that was given, or the usual one of this system."""
-        return cls(Path(given).expanduser().absolute() if given else Path(platformdirs.user_data_dir("knowing")))
+        if given:
+            return cls(Path(given).expanduser().absolute())
+        import platformdirs  # noqa: PLC0415 - a tenth of the start of whoever says where
+
+        return cls(Path(platformdirs.user_data_dir("knowing")))
 
     @property
     def node_database(self) -> Path:

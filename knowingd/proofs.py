@@ -6,7 +6,6 @@ import json
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, Final, NamedTuple
 
 from knowing_protocol.bundle import MAX_CONSISTENCY
@@ -217,6 +216,8 @@ class Proofs:
         return at if len(at) >= MIN_COMMIT else ""
 
     def _earlier(self, row: RosterRow, snapshot: SnapshotRow, stack: ExitStack) -> Repository:
+        from tempfile import TemporaryDirectory  # noqa: PLC0415 - only for whoever goes back
+
         directory = Path(stack.enter_context(TemporaryDirectory(prefix="knowing-")))
         target = directory / "past.db"
         with self.node.lend(row) as store:

@@ -195,13 +195,10 @@ class _Buckets:
         if block is None:
             raise StoreError(_DAMAGED, hint="run `knowing fsck --repair`")
         roots, _ = block
-        present = {
-            _key(number << self._inside | place, self._row.bits): root for place, root in enumerate(roots) if root
-        }
-        if len(present) > 1 and digest not in present.values():
+        if digest not in roots:  # the block as a whole, or else it is damaged
+            first = number << self._inside
+            present = {_key(first | place, self._row.bits): root for place, root in enumerate(roots) if root}
             return _opened(build_top(self._level, present), digest)
-        if digest not in roots:
-            raise StoreError(_DAMAGED, hint="run `knowing fsck --repair`")
         bucket = number << self._inside | roots.index(digest)
         found = self._expected.get(bucket) or self._made({bucket})[bucket]
         return _opened(found, digest)

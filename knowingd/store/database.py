@@ -11,14 +11,16 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from knowing_migrations import Migration, checksums, migrations
 
 from knowingd.errors import StoreError
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
 
 APPLICATION_ID: Final = 0x6B6E6F77  # "know"
 PAGE_SIZE: Final = 4096
@@ -125,6 +127,8 @@ class Database:
             if self._thread is None:
                 self._thread = threading.Thread(target=self._work, name=f"writer {self.path.name}", daemon=True)
                 self._thread.start()
+        from concurrent.futures import Future  # noqa: PLC0415 - it brings logging along, and who reads needs none
+
         done: Future[T] = Future()
         self._jobs.put((job, done))
         return done.result()

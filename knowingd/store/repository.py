@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from functools import cached_property
@@ -149,11 +150,14 @@ class RepositoryStore:
     def read(self) -> Iterator[RepositorySession]:
         """One consistent state, for as long as it is held."""
         with self.database.read() as connection:
-            yield RepositorySession(connection)
+            yield self._session(connection)
 
     def write(self, job: Callable[[RepositorySession], T]) -> T:
         """Run a job in one transaction of the writer."""
-        return self.database.write(lambda connection: job(RepositorySession(connection)))
+        return self.database.write(lambda connection: job(self._session(connection)))
+
+    def _session(self, connection: sqlite3.Connection) -> RepositorySession:
+        return RepositorySession(connection, self.url, self.ref, self.origin)
 
     def collect(self, keep: int, deleted_before: int) -> Removed:
         """Prune history and give free pages back to the disk."""

@@ -58,15 +58,12 @@ def facts_text(facts: Mapping[str, Any]) -> str:
 class Session:
     """Queries over the identity layer and the snapshots."""
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
+    def __init__(self, connection: sqlite3.Connection, repo: str, ref: str, origin: bytes) -> None:
+        """`repo`, `ref` and `origin` are what the database is of; its store has made sure of that."""
         self.connection = connection
         self.execute = connection.execute
         self.executemany = connection.executemany
-        self.repo: str
-        self.ref: str
-        self.origin: bytes
-        row = self.execute("SELECT repo_url, ref, origin FROM repos").fetchone()
-        self.repo, self.ref, self.origin = row or ("", "", b"")
+        self.repo, self.ref, self.origin = repo, ref, origin
         self._nodes: dict[int, NodeRow] = {}
         self._package_names: dict[int, str] = {}
 

@@ -11,6 +11,7 @@ import tempfile
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -27,7 +28,7 @@ from knowingd.snapshot.snapshots import Told
 from knowingd.store.codes import EDGE_TYPES, PROVENANCES
 from knowingd.store.interface import GraphSession
 from knowingd.store.packing import pack_ids
-from knowingd.store.repository import RepositoryStore
+from knowingd.store.repository import RepositorySession, RepositoryStore
 from knowingd.store.rows import Changes
 
 EDGES = 500_000
@@ -104,6 +105,12 @@ def changed_package(records: Records, count: int, share: int) -> tuple[list[Edge
     return [edge for edge in added if edge not in set(records.edges)], removed
 
 
+def _first_load(records: Records, session: RepositorySession) -> None:
+    load = session.first_load(Changes(0, records, Records()))
+    assert load is not None
+    load.write()
+
+
 def store() -> list[Row]:
     repo, records = generate(1, Size(1000, 100_000, EDGES))
     hashes = {node_hash(*node): number for number, node in enumerate(records.nodes)}
@@ -113,9 +120,7 @@ def store() -> list[Row]:
         bare = min(bare_rows(root / f"bare{turn}.db", rows) for turn in range(3))
         plain = RepositoryStore(root / "plain.db", repo, "HEAD", bytes(32))
         part = Records(nodes=records.nodes, edges=records.edges)
-        write = timed(
-            lambda: plain.write(lambda session: session.apply([Changes(0, part, Records())], 1, 1, with_events=False))
-        )
+        write = timed(lambda: plain.write(partial(_first_load, part)))
         plain.close()
         with Node(Home(root / "home")) as node:
             full = timed(lambda: node.snapshot(repo, [Changes(0, records, Records())], TOLD))
