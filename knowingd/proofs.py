@@ -173,14 +173,13 @@ class Proofs:
 
     def _ask(self, question: Callable[[Scope], Made], at: str | None) -> Made:
         """Ask over the heads, or over earlier states that are made again for the time of the question."""
-        if at is None:
-            return self.node.ask(question)
 
-        def earlier(scope: Scope) -> Made:
+        def asked(scope: Scope) -> Made:
             with ExitStack() as stack:
-                return question(self._at(scope, at, stack))
+                return question(scope if at is None else self._at(scope, at, stack))
 
-        return self.node.ask(earlier)
+        with paused_collection():
+            return self.node.ask(asked)
 
     def _at(self, scope: Scope, at: str, stack: ExitStack) -> Scope:
         """The scope with every repository that has such a commit at that commit, and the others at their heads."""
@@ -284,8 +283,7 @@ class Proofs:
         )
         if all_of is not None and not at_head:
             raise UsageError("only the repositories of this node itself, at their heads, are provably all of them")
-        with paused_collection():
-            bundle = make_bundle(question, subjects, at=AT_HEAD if at_head else AT_COMMITS, all_of=all_of)
+        bundle = make_bundle(question, subjects, at=AT_HEAD if at_head else AT_COMMITS, all_of=all_of)
         own = {origin for origin, _ in states} == {self.node.keys.origin}
         return Made(bundle, len(subjects), own)
 
