@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from knowing_protocol.__main__ import read_file
 from knowing_protocol.render import visible
 from knowing_protocol.trust import MAX_TRUST_BYTES, Trust, parse_trust, trust_to_json
 from knowing_protocol.vocabulary import USES, EdgeType
@@ -15,7 +16,7 @@ from knowing_protocol.vocabulary import USES, EdgeType
 from knowingd.cli import common_options
 from knowingd.cli.node import emit, opened, table
 from knowingd.cli.query import counted
-from knowingd.errors import KnowingError, NotFoundError, UsageError
+from knowingd.errors import KnowingError, UsageError
 from knowingd.keys import verify
 from knowingd.node import Node
 from knowingd.proofs import HasCallersError, Made, Proofs
@@ -160,6 +161,8 @@ def prove_absent(
     """
     if (symbol is None) != (len(symbols) == 2) or (symbol is not None and symbols):
         raise UsageError("give SOURCE and TARGET, or --callers-of SYMBOL", hint="see `knowing prove-absent --help`")
+    if complete and symbol is None:
+        raise UsageError("--all is for --callers-of", hint="leave it out")
     with opened(home) as node:
         proofs = _proofs(node, trust)
         try:
@@ -181,14 +184,14 @@ def _show_callers(error: HasCallersError, *, as_json: bool) -> int:
         emit({**error.as_json(), "callers": rows})
         return error.exit_code
     click.echo(f"not so: {error.message}", err=True)
-    for row in rows[:50]:
+    for row in rows[:SHOWN]:
         via = f" via {visible(row['via'])}" if row["via"] else ""
         click.echo(
             f"  {visible(row['repository'])} {visible(row['package'])}:{visible(row['name'])} {row['type']}{via}",
             err=True,
         )
-    if len(rows) > 50:
-        click.echo(f"  and {len(rows) - 50} more", err=True)
+    if len(rows) > SHOWN:
+        click.echo(f"  and {len(rows) - SHOWN} more", err=True)
     return error.exit_code
 
 
@@ -233,10 +236,7 @@ def _trust_file(node: Node) -> Path:
 
 
 def _read(path: Path) -> Trust:
-    try:
-        data = path.read_bytes()[: MAX_TRUST_BYTES + 1]
-    except OSError as error:
-        raise NotFoundError(f"{path}: {error.strerror}", hint="check the path") from error
+    data = read_file(str(path), MAX_TRUST_BYTES)
     try:
         return parse_trust(data, verify)
     except KnowingError as error:

@@ -68,6 +68,7 @@ MISTAKES: dict[str, tuple[list[str | bytes], int, str]] = {
     "no trust file": (["prove-callers", "lib.make", "--trust", "nowhere", "-o", "b.json"], 4, "No such file"),
     "a name that nobody could read": (["trust", "export", "--name", "x" * 300], 2, "nobody could read"),
     "no pattern": (["trust", "export", "--repo="], 2, "nobody could read"),
+    "all of one relation": (["prove-absent", "app:check", "lib.make", "--all", "-o", "b.json"], 2, "--all is for"),
     "a source from outside": (["prove", "python://os.path.join", "lib.make", "-o", "b.json"], 2, "no repository here"),
     "an absence from outside": (["prove-absent", "os.path.join", "lib.make", "-o", "b.json"], 2, "no repository here"),
     "bytes for a symbol": (["prove-callers", b"a\xff", "-o", "b.json"], 2, "is not UTF-8"),
